@@ -51,12 +51,12 @@ struct DiscardCommand: ControlCommand {
       let description = try await broker.describeApplication(application)
       let sealed = try await broker.call(ListGenerations(), of: application).generations.count
       let loss = Loss(description, generations: generations ? sealed : 0, kept: generations ? 0 : sealed)
-      if trial.isDry { return try output.confirm(loss.preview(), or: loss.foretold) }
+      if trial.isDry { return try output.confirm(loss.document(isDry: true), or: loss.foretold) }
       if !yes, !force, !Question.confirms(loss.question) {
         throw Failure(ExitStatus.refused, kind: "declined", "nothing was discarded")
       }
       try await discard(broker)
-      try output.confirm(loss, or: loss.sentence)
+      try output.confirm(loss.document(), or: loss.sentence)
     }
   }
 
@@ -70,7 +70,7 @@ struct DiscardCommand: ControlCommand {
   }
 }
 
-private struct Loss: JSONWritable {
+private struct Loss {
   let application: ApplicationName
   let states: Int
   let bytes: Int
@@ -101,20 +101,14 @@ private struct Loss: JSONWritable {
 
   var sentence: String { "Discarded \(what) of \(application).\(rest)" }
 
-  func writeJSON(to writer: inout JSONWriter) { writer.object(writeMembers) }
-
-  func preview() -> PrintedObject {
+  func document(isDry: Bool = false) -> PrintedObject {
     PrintedObject { writer in
-      writeMembers(to: &writer)
-      writer.member("dryRun", true)
+      writer.member("application", application)
+      writer.member("states", states)
+      writer.member("bytes", bytes)
+      writer.member("generations", generations)
+      writer.member("generationsKept", kept)
+      writer.member("dryRun", ifTrue: isDry)
     }
-  }
-
-  private func writeMembers(to writer: inout JSONWriter) {
-    writer.member("application", application)
-    writer.member("states", states)
-    writer.member("bytes", bytes)
-    writer.member("generations", generations)
-    writer.member("generationsKept", kept)
   }
 }

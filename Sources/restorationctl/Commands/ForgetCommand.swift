@@ -98,14 +98,14 @@ struct ForgetCommand: ControlCommand {
 
   private func forget(_ application: String, _ broker: BrokerConnection) async throws {
     let loss = try await loss(of: application, broker)
-    if trial.isDry { return try output.confirm(loss.preview(), or: loss.foretold) }
+    if trial.isDry { return try output.confirm(loss.document(isDry: true), or: loss.foretold) }
     if !yes, !force, !Question.confirms(loss.question) { throw declined }
     if let path {
       try await broker.call(UnregisterObject(object: .path(path), generations: generations), of: application)
     } else {
       try await remove(application, broker)
     }
-    try output.confirm(loss, or: loss.sentence)
+    try output.confirm(loss.document(), or: loss.sentence)
   }
 
   private func loss(of application: String, _ broker: BrokerConnection) async throws -> Forgotten {
@@ -172,7 +172,7 @@ private struct Disuse: JSONWritable, Sendable {
   func writeJSON(to writer: inout JSONWriter) { writer.object { $0.member("unusedDays", days) } }
 }
 
-private struct Forgotten: JSONWritable {
+private struct Forgotten {
   let application: String
   let path: IdentifierPath?
   let objects: Int
@@ -210,20 +210,15 @@ private struct Forgotten: JSONWritable {
 
   var foretold: String { "Would forget \(place): \(what).\(Quantity.remark(sessions, "session", "live"))" }
 
-  func writeJSON(to writer: inout JSONWriter) { writer.object(writeMembers) }
-
-  func preview() -> PrintedObject {
+  func document(isDry: Bool = false) -> PrintedObject {
     PrintedObject { writer in
-      writeMembers(to: &writer)
-      writer.member("dryRun", true)
+      writer.member("application", application)
+      if let path { writer.member("path", path) }
+      if !isUnreadable {
+        writer.member("objects", objects)
+        writer.member("bytes", bytes)
+      }
+      writer.member("dryRun", ifTrue: isDry)
     }
-  }
-
-  private func writeMembers(to writer: inout JSONWriter) {
-    writer.member("application", application)
-    if let path { writer.member("path", path) }
-    guard !isUnreadable else { return }
-    writer.member("objects", objects)
-    writer.member("bytes", bytes)
   }
 }
