@@ -103,6 +103,12 @@ struct StateEdit {
     return (value.compactText, isSecret)
   }
 
+  /// Fails if a live process has the object.
+  func requireNoOwner(_ object: ObjectDescription?) throws {
+    guard let object, let pid = object.pid else { return }
+    throw live(in: ObjectOwner(process: object.process, pid: pid).description)
+  }
+
   /// Fails if a live process has the object. An unknown application has none.
   ///
   /// - Returns: the UUID of the archive; `nil` if there is none.
@@ -114,10 +120,8 @@ struct StateEdit {
     } catch let error as RestorationError where error.code == .unknownApplication {
       return nil
     }
-    guard let object = described.objects.first(where: { $0.path == path }), let pid = object.pid else {
-      return described.archive
-    }
-    throw live(in: ObjectOwner(process: object.process, pid: pid).description)
+    try requireNoOwner(described.objects.first { $0.path == path })
+    return described.archive
   }
 
   private func edited(

@@ -69,7 +69,7 @@ struct RemoveCommand: ControlCommand {
     }
     do {
       if trial.isDry {
-        try await edit.requireNoOwner(broker)
+        try edit.requireNoOwner(object)
       } else {
         try await broker.call(UnregisterObject(object: .path(path)), of: application)
       }
