@@ -4,20 +4,20 @@ internal import Glibc
 
 /// A text that is edited in the user's editor, in a file that only the user can read.
 struct Draft {
-  let path: String
+  private let directory: String
   private let former: String
+
+  var path: String { "\(directory)/state.json" }
 
   init(_ text: String) throws {
     // The first is in memory, and ends with the user's last session.
     let folder = Terminal.variable("XDG_RUNTIME_DIR") ?? Terminal.variable("TMPDIR") ?? "/tmp"
-    var name = Array("\(folder)/restorationctl-XXXXXX".utf8CString)
-    guard mkdtemp(&name) != nil else {
-      let reason = "no directory can be made in \(folder): \(String(cString: strerror(errno)))"
-      throw Failure(ExitStatus.outputFailed, kind: "outputFailed", reason, hint: "Set TMPDIR, or make room there.")
+    directory = try OutputFile.reporting(hint: "Set TMPDIR, or make room there.") { () throws(OutputFile.Fault) in
+      let directory = try OutputFile.makePrivateDirectory(in: folder)
+      try OutputFile(path: "\(directory)/state.json", isChosen: false).write(text)
+      return directory
     }
-    path = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) + "/state.json"
     former = text
-    try OutputFile.reporting { () throws(OutputFile.Fault) in try OutputFile(path: path, isChosen: false).write(text) }
   }
 
   var isThere: Bool { access(path, F_OK) == 0 }
@@ -25,7 +25,7 @@ struct Draft {
   func remove() {
     // An editor may have left a copy beside it.
     for name in [path, "\(path)~"] { unlink(name) }
-    rmdir(path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/"))
+    rmdir(directory)
   }
 
   /// The text when the editor has ended.

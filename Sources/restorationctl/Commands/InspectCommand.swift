@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
-internal import Glibc
 internal import RestorationClient
 internal import RestorationWire
 
@@ -123,11 +122,9 @@ struct InspectCommand: ControlCommand {
   private func file(for application: String) throws -> String {
     if let file = destination.file { return file }
     if let directory = Terminal.variable("XDG_RUNTIME_DIR") { return "\(directory)/\(application).html" }
-    var template = Array("\(Terminal.variable("TMPDIR") ?? "/tmp")/restorationctl-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else {
-      let message = "no directory can be made for the page: \(String(cString: strerror(errno)))"
-      throw Failure(ExitStatus.outputFailed, kind: "outputFailed", message, hint: "Name a file by -o.")
+    let directory = try OutputFile.reporting(hint: "Name a file by -o.") { () throws(OutputFile.Fault) in
+      try OutputFile.makePrivateDirectory(in: Terminal.variable("TMPDIR") ?? "/tmp")
     }
-    return "\(String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))/\(application).html"
+    return "\(directory)/\(application).html"
   }
 }

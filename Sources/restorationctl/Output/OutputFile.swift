@@ -69,12 +69,23 @@ struct OutputFile {
     throw Fault(message: "\(path) cannot be made: \(String(cString: strerror(errno)))")
   }
 
-  /// Turns a fault into the failure of a command that has `-o`.
-  static func reporting(_ body: () throws(Fault) -> Void) throws {
+  /// Makes a new directory for its owner only.
+  static func makePrivateDirectory(in folder: String) throws(Fault) -> String {
+    var template = Array("\(folder)/restorationctl-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else {
+      throw Fault(message: "no directory can be made in \(folder): \(String(cString: strerror(errno)))")
+    }
+    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// Turns a fault into the failure of a command, by default of one that has `-o`.
+  static func reporting<Result>(
+    hint: String = "Name a place that you can write to by -o, or make room there.",
+    _ body: () throws(Fault) -> Result
+  ) throws -> Result {
     do throws(Fault) {
-      try body()
+      return try body()
     } catch {
-      let hint = "Name a place that you can write to by -o, or make room there."
       throw Failure(ExitStatus.outputFailed, kind: "outputFailed", error.message, hint: hint)
     }
   }
