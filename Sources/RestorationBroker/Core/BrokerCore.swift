@@ -408,10 +408,11 @@ package struct BrokerCore {
       return application
     }
     if let row = MethodTable.rows[message.method], row.makesArchive { try row.check(message.parameters) }
-    if message.purpose.creates, let refusal = context.refusal(name, nil) { throw refusal }
+    let purpose = message.purpose
+    if purpose.creates, let refusal = context.refusal(name, nil) { throw refusal }
     // Only where an opening follows: another one must not use the force.
     if message.takesOver { context.emit(.takeOver(name)) }
-    wait(client, for: open(name, for: message.purpose), with: message)
+    wait(client, for: open(name, for: purpose), with: message)
     return nil
   }
 
