@@ -124,7 +124,7 @@ struct SomeApplicationsOptions: ControlOptions {
   }
 }
 
-/// Of commands that remove or replace what is saved.
+/// Options of a command that removes or replaces saved states.
 struct DryRunOptions: ParsableArguments {
   @Flag(name: .customLong("dry-run"), help: "Change nothing; say what would be done.")
   var isDry = false

@@ -51,7 +51,7 @@ struct ListCommand: ControlCommand {
     return switch sort {
     case .name: matching
     case .size: matching.sorted { ($0.fileBytes ?? $0.bytes) > ($1.fileBytes ?? $1.bytes) }
-    // Nothing is told of what is used now.
+    // An application in use has no unused days.
     case .time: matching.sorted { ($0.unusedDays ?? 0) < ($1.unusedDays ?? 0) }
     }
   }

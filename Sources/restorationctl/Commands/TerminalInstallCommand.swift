@@ -85,7 +85,7 @@ struct TerminalUninstallCommand: ControlCommand {
 }
 
 extension DryRunOptions {
-  /// Without a terminal nobody can be asked.
+  /// Without a terminal there is no one to ask.
   fileprivate func requireAnswer(_ yes: Bool) throws {
     if !isDry, !yes, !Terminal.canAsk {
       throw ValidationError("settings would be changed, and this is not a terminal to ask on: use --yes")

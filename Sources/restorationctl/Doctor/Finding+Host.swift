@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-/// What is around the broker: units, `PATH`, the terminal.
+/// Findings about units, `PATH`, linger and the terminal.
 extension Finding {
   /// Whether the broker begins with the user's session.
   static func ofUnits() -> [Finding] {

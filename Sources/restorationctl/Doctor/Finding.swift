@@ -24,7 +24,7 @@ struct Finding: JSONWritable {
   let subject: String
   let verdict: Verdict
   let message: String
-  /// What to run, for all but what is well.
+  /// The command that mends or explains it; `nil` if it is well.
   let command: String?
 
   static func well(_ subject: String, _ message: String) -> Finding {
@@ -54,7 +54,7 @@ extension [Finding] {
 
   private static let subjectWidth = "withheld".count
 
-  /// A line each; below what is not well, what to run.
+  /// A line for each finding, and its command in the next line.
   func text(legend: Bool) -> String {
     var table = TextTable([TextTable.Column(""), TextTable.Column(""), TextTable.Column("", minimum: nil)])
     for finding in self {

@@ -24,7 +24,7 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
   /// Whether the user has the program.
   var isUsed: Bool { RunProgram.isFound(program) }
 
-  /// What else it needs, and what is missing without it.
+  /// A program that it needs and that is missing, and the effect of that.
   var lack: String? {
     switch self {
     case .zsh, .fish:

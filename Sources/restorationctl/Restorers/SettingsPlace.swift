@@ -25,7 +25,7 @@ struct SettingsPlace {
   let path: String
   let content: Content
 
-  // MARK: What is to be done
+  // MARK: Planning
 
   func installing() throws -> Change {
     switch content {
@@ -71,7 +71,7 @@ struct SettingsPlace {
     }
   }
 
-  // MARK: Doing it
+  // MARK: Applying
 
   func apply(_ change: Change) throws {
     switch change {
