@@ -615,10 +615,10 @@ internal import Testing
     #expect(phase(diskA) == .held)
   }
 
-  /// Host A closes with "2" unsent, because it does not reach the replica.
-  private func leaveUnsent(_ a: FleetBroker) {
+  /// Host A closes with "2" unsent, because it does not reach the replica; "1" was sent, if it was written.
+  private func leaveUnsent(_ a: FleetBroker, afterWriting: Bool = true) {
     a.open()
-    _ = a.write("1")
+    if afterWriting { _ = a.write("1") }
     fleet.pass(50)
     fleet.replica.cut("A")
     _ = a.write("2")
@@ -626,10 +626,17 @@ internal import Testing
     fleet.pass(5_000)
   }
 
-  /// It was kept for what was left, so that nobody was here to be told.
-  @Test func aLeaseThatWasKeptIsConfirmedBeforeTheArchiveIsOpenedAgain() throws {
+  /// It was kept for what was left, so that nobody was here to be told. Of a lease under which nothing was stored the
+  /// replica knows no end.
+  @Test(arguments: [false, true])
+  func aLeaseThatWasKeptIsConfirmedBeforeTheArchiveIsOpenedAgain(isOfNothingStored: Bool) throws {
     let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
-    leaveUnsent(a)
+    if isOfNothingStored {
+      a.open()
+      _ = a.write("0")
+      _ = a.close()
+    }
+    leaveUnsent(a, afterWriting: !isOfNothingStored)
     let lease = try #require(b.open(takingOver: true)).lease
     fleet.replica.mend("A")
     #expect(a.open() == nil, "the other host is asked first")

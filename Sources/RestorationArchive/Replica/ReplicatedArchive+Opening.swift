@@ -39,14 +39,17 @@ extension ReplicatedArchive {
   }
 
   /// Checks whether this host still has a lease that was retained to send the rest. If another host has taken it by
-  /// force, the caller must get the replica's contents.
+  /// force, the caller must get the replica's contents. Nothing is in use that could go on meanwhile, so a lease that
+  /// the replica does not know counts as lost, too.
   private func confirm(_ kept: ReplicaLease) async {
     let asked = now
     do throws(ReplicaError) {
       let stored = queue.stored
-      await renewed(kept, try await context.replica.renew(), asked: asked, stored: stored)
+      let renewal = try await context.replica.renew()
+      guard renewal.held[kept] != nil else { return perform(holding.fenced(kept, by: nil)) }
+      await renewed(kept, renewal, asked: asked, stored: stored)
     } catch {
-      ended(error.kind, kept)
+      if error.kind == .voided { perform(holding.fenced(kept, by: nil)) } else { ended(error.kind, kept) }
     }
   }
 
