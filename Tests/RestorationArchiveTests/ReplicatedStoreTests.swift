@@ -400,7 +400,7 @@ internal import Testing
     _ = a.write("2")
     fleet.pass(2_000)
     let shown = try #require(a.call { store in await store.states(of: nil) }.value)
-    #expect(shown.isReachable && shown.states.map(\.application) == [ReplicaFleet.application, "org.example.Other"])
+    #expect(shown.failure == nil && shown.states.map(\.application) == [ReplicaFleet.application, "org.example.Other"])
     let (own, other) = (shown.states[0], shown.states[1])
     #expect((own.lease, own.holder?.host, own.sequence, own.stored, own.changes) == (.held, "A", 2, 1, 1))
     #expect(own.bytes > 0 && own.milliseconds == 1_950 && !own.isSnapshotDue)
@@ -410,7 +410,8 @@ internal import Testing
     fleet.replica.cut("A")
     let next = try fleet.broker(on: diskA)
     let left = try #require(next.call { store in await store.states(of: ReplicaFleet.application) }.value)
-    #expect(!left.isReachable && left.states.map(\.changes) == [nil], "a former broker may have left something")
+    #expect(left.failure == ReplicaFailure(.away, "A is cut off; mend it"))
+    #expect(left.states.map(\.changes) == [nil], "a former broker may have left something")
     #expect(left.states.map(\.lease) == [.unknown])
   }
 

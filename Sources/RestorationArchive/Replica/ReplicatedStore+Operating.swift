@@ -9,12 +9,12 @@ extension ReplicatedStore {
   /// The name of the sealing key; `nil` if data is not sealed.
   package nonisolated var keyID: String? { context.settings.keyring?.currentID() }
 
-  /// The states of archives in ascending order of application, and whether the replica has answered.
+  /// The states of archives in ascending order of application, and why the replica has not listed them.
   ///
   /// - Parameter application: `nil` for all archives known to this host or the replica.
   nonisolated(nonsending) package func states(
     of application: String?
-  ) async -> (states: [ReplicaState], isReachable: Bool) {
+  ) async -> (states: [ReplicaState], failure: ReplicaFailure?) {
     await ReplicaOperator(of: self).states { other in application == nil || other == application }
   }
 
@@ -61,7 +61,7 @@ private actor ReplicaOperator {
 
   func states(
     of isMeant: @Sendable (String) -> Bool
-  ) async -> (states: [ReplicaState], isReachable: Bool) {
+  ) async -> (states: [ReplicaState], failure: ReplicaFailure?) {
     var states: [String: ReplicaState] = [:]
     for archive in store.all where isMeant(archive.application) { states[archive.application] = await archive.state() }
     for application in (try? await base.noted()) ?? [] where isMeant(application) && states[application] == nil {
@@ -73,11 +73,15 @@ private actor ReplicaOperator {
       guard let application = ArchiveFiles.application(ofCopy: copy), isMeant(application) else { continue }
       states[application, default: ReplicaState(of: application)].conflicts[copy] = since
     }
-    let summaries = await store.context.look()
-    for summary in summaries ?? [] where isMeant(summary.application) {
-      states[summary.application, default: ReplicaState(of: summary.application)].add(summary, at: store.host)
+    var failure: ReplicaFailure?
+    switch await store.context.look() {
+    case .success(let summaries):
+      for summary in summaries where isMeant(summary.application) {
+        states[summary.application, default: ReplicaState(of: summary.application)].add(summary, at: store.host)
+      }
+    case .failure(let error): failure = ReplicaFailure(error)
     }
-    return (states.values.sorted { $0.application < $1.application }, summaries != nil)
+    return (states.values.sorted { $0.application < $1.application }, failure)
   }
 
   func flush(by deadline: Int64, of isMeant: @Sendable (String) -> Bool) async -> [String: SequenceNumber?] {
@@ -91,7 +95,8 @@ private actor ReplicaOperator {
     }
     guard store.context.now < deadline, unsent.values.contains(nil) else { return unsent }
     // Archives that another host has continued are not sent.
-    let lost = Set((await store.context.look() ?? []).filter { $0.isElsewhere(store.host) }.map(\.application))
+    guard case .success(let summaries) = await store.context.look() else { return unsent }
+    let lost = Set(summaries.filter { $0.isElsewhere(store.host) }.map(\.application))
     return unsent.filter { $0.value != nil || !lost.contains($0.key) }
   }
 }

@@ -21,7 +21,7 @@ extension ReplicatedStore {
     isSendingLeft.withLock { $0 = true }
     defer { isSendingLeft.withLock { $0 = false } }
     var rest = applications
-    if let summaries = await context.look() {
+    if case .success(let summaries) = await context.look() {
       let elsewhere = Set(summaries.filter { $0.isElsewhere(host) }.map(\.application))
       while context.stopping.withLock({ $0 == nil }), let application = rest.last {
         if !elsewhere.contains(application), await !archive(application).sendLeft() { break }

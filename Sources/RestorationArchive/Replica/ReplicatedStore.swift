@@ -212,10 +212,10 @@ private actor ReplicaQuestion {
     (self.replica, self.executor) = (replica, executor)
   }
 
-  func list() async -> [ReplicaSummary]? {
-    let summaries: [ReplicaSummary]?
-    do { summaries = try await replica.list() } catch { summaries = nil }
-    return summaries
+  func list() async -> Result<[ReplicaSummary], ReplicaError> {
+    let listing: Result<[ReplicaSummary], ReplicaError>
+    do throws(ReplicaError) { listing = .success(try await replica.list()) } catch { listing = .failure(error) }
+    return listing
   }
 }
 
@@ -251,17 +251,19 @@ final class ReplicationContext: Sendable {
 
   var now: Int64 { clock.now() }
 
-  /// Returns the replica's archives; `nil` if it does not answer.
-  nonisolated(nonsending) func look() async -> [ReplicaSummary]? {
-    guard let summaries = await ReplicaQuestion(to: replica, on: executor).list() else { return nil }
-    known.withLock { $0 = summaries }
-    return summaries
+  /// Returns the replica's archives.
+  nonisolated(nonsending) func look() async -> Result<[ReplicaSummary], ReplicaError> {
+    let listing = await ReplicaQuestion(to: replica, on: executor).list()
+    if case .success(let summaries) = listing { known.withLock { $0 = summaries } }
+    return listing
   }
 
   /// Returns whether the replica has answered in time.
   nonisolated(nonsending) func look(within milliseconds: Int64?) async -> Bool {
     let (latch, silence) = (Latch(), ArchiveError(.definite, "the fleet's store does not answer"))
-    let asking = start { latch.open(await self.look() == nil ? silence : nil) }
+    let asking = start {
+      if case .success = await self.look() { latch.open() } else { latch.open(silence) }
+    }
     if let milliseconds {
       clock.wake(milliseconds) {
         latch.open(silence)

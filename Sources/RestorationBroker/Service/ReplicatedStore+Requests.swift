@@ -9,10 +9,11 @@ extension ReplicatedStore {
   nonisolated(nonsending) func answer(_ request: ReplicaRequest) async -> Answer {
     switch request {
     case .report(let application):
-      let (states, isReachable) = await states(of: application?.description)
+      let (states, failure) = await states(of: application?.description)
       return .result(
         ReplicaStatus().with {
-          ($0.host, $0.key, $0.reachable) = (host, keyID, isReachable)
+          ($0.host, $0.key, $0.reachable) = (host, keyID, failure == nil)
+          $0.failure = failure.map(ReplicatedApplication.Failure.init)
           $0.acknowledge = promise == .disk ? .disk : .replica
           $0.applications = states.compactMap(ReplicatedApplication.init)
         }
@@ -52,10 +53,14 @@ extension ReplicatedApplication {
           SetAsideCopy().with { ($0.application, $0.since) = (name, Timestamp(milliseconds: since)) }
         }
       }
-      $0.failure = state.failure.map { failure in
-        Failure().with { ($0.cause, $0.message) = (failure.cause.rawValue, failure.message) }
-      }
+      $0.failure = state.failure.map(Failure.init)
     }
+  }
+}
+
+extension ReplicatedApplication.Failure {
+  fileprivate init(_ failure: ReplicaFailure) {
+    self = Self().with { ($0.cause, $0.message) = (failure.cause.rawValue, failure.message) }
   }
 }
 

@@ -358,7 +358,8 @@ package actor GatewayService {
       // A message of libpq may contain a part of the password that was parsed as a host's name.
       if complaint != error.message { logger.warning("\(error.message)") }
       complaint = error.message
-      return .error(ReplicaError(.away, "the database cannot be reached; the log of the gateway says why").object)
+      let text = "the database cannot be reached; the administrator runs restoration-gateway --check, which says why"
+      return .error(ReplicaError(.away, text).object)
     }
   }
 

@@ -14,6 +14,7 @@ public struct ReplicaStatus: WireObject, Hashable {
   public package(set) var acknowledge = Acknowledgement.disk
   public package(set) var key: String?
   public package(set) var reachable = false
+  public package(set) var failure: ReplicatedApplication.Failure?
   public package(set) var applications: [ReplicatedApplication] = []
   package init() {}
 
@@ -22,6 +23,7 @@ public struct ReplicaStatus: WireObject, Hashable {
     try members.required("acknowledge", &acknowledge, "When a write is answered.")
     try members.nullable("key", &key, "ID of the sealing key; null if nothing is sealed.")
     try members.required("reachable", &reachable, "Whether the store has answered. If not, this is what is known here.")
+    try members.nullable("failure", &failure, "Why it has not, such as a missing ticket; null if it has.")
     try members.required("applications", &applications, "In ascending order of name.")
   }
 }

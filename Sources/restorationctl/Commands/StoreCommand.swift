@@ -146,6 +146,9 @@ extension [UnsentChanges] {
 }
 
 extension ReplicaStatus {
+  /// What to say if the store is not reachable.
+  var silence: String { "fleet's store does not answer\(failure.map { ": \($0.message)" } ?? "")" }
+
   fileprivate func text(hidesLegend: Bool) -> String {
     var table = TextTable([
       TextTable.Column("APPLICATION", minimum: 16),
@@ -171,8 +174,8 @@ extension ReplicaStatus {
     }
     guard !hidesLegend else { return table.text(header: false) }
     let sealing = key.map { "sealed with the key \($0)" } ?? "not sealed"
-    let answer = reachable ? "" : " The fleet's store does not answer."
-    let place = "Host \(host), acknowledged by \(acknowledge.rawValue), \(sealing).\(answer)"
-    return table.text(header: true) + "\n" + place.printable + "\n"
+    let place = "Host \(host), acknowledged by \(acknowledge.rawValue), \(sealing)."
+    let silence = reachable ? "" : "The \(self.silence).".printable + "\n"
+    return table.text(header: true) + "\n" + place.printable + "\n" + silence
   }
 }

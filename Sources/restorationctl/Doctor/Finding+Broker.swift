@@ -94,11 +94,10 @@ extension Finding {
 
   private static func ofReplica(_ replica: ReplicaStatus) -> Finding {
     let command = "restorationctl store status"
+    guard replica.reachable else { return .trouble("replica", "the \(replica.silence)", run: command) }
     let behind = replica.applications.filter { $0.failure != nil }
     guard let first = behind.first, let failure = first.failure else {
-      if replica.reachable { return .well("replica", "the fleet's store has everything") }
-      let text = "the fleet's store does not answer this user; the administrator runs restoration-gateway --check"
-      return .trouble("replica", text, run: command)
+      return .well("replica", "the fleet's store has everything")
     }
     let others = behind.count == 1 ? "" : " and \(behind.count - 1) more"
     return .trouble("replica", "it lacks changes of \(first.application)\(others): \(failure.message)", run: command)
