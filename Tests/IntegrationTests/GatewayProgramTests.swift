@@ -161,7 +161,11 @@ internal import Testing
     // What it prints is what an administrator applies.
     let cluster = try PostgresCluster(ChildProcess.run([Products.gateway, "schema"]).output)
     try cluster.admit()
-    let (process, socket) = try Self.start(#"{"conninfo": "\#(cluster.conninfo())", "synchronous": false}"#)
+    let log = directory.file("log")
+    let (process, socket) = try Self.start(
+      #"{"conninfo": "\#(cluster.conninfo())", "synchronous": false}"#,
+      errors: log
+    )
     let (a, b) = (try WireClient(socket), try WireClient(socket))
     for (client, host) in [(a, "A"), (b, "B")] as [(WireClient, JSONValue)] {
       try client.call("attach", ["version": 1, "broker": host, "term": 15_000, "host": host])
@@ -188,9 +192,12 @@ internal import Testing
     #expect(try cluster.query("SELECT restoration.erase('\(Environment.user)')") == "1")
     let refused = try b.failure("list")
     #expect(refused.kind == "refused" && refused.description.contains("has no ticket for the user \(Environment.user)"))
+    for _ in 1...2 { #expect(try b.failure("renew").kind == "refused") }
     try cluster.admit()
     #expect(try b.call("list") == ["archives": []])
     process.send(signal: SIGTERM)
     #expect(try process.waitForEnd() == .exit(0))
+    // One line for all calls.
+    #expect(try Files.text(log).matches(of: /refused: .* has no ticket for the user/).count == 1)
   }
 }

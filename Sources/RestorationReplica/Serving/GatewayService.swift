@@ -57,6 +57,8 @@ package actor GatewayService {
     var calls = 0
     var absentSince = NIODeadline.now()
     var forgetting: Scheduled<Void>?
+    /// The last refusal in the log, and how long it is not repeated there.
+    var refusal = (message: "", until: NIODeadline.distantPast)
   }
 
   private struct Job: Sendable {
@@ -212,9 +214,14 @@ package actor GatewayService {
   }
 
   /// Logs a user's action, within a quota: every user of this host may connect as often as it wants.
-  private func note(_ text: Logger.Message, _ metadata: Logger.Metadata, of user: String) {
+  private func note(
+    _ text: Logger.Message,
+    _ metadata: Logger.Metadata,
+    of user: String,
+    as level: Logger.Level = .info
+  ) {
     switch quota.admit(user, at: .now()) {
-    case .written: logger.info(text, metadata: metadata)
+    case .written: logger.log(level: level, text, metadata: metadata)
     case .leftOut: break
     case .firstLeftOut(let end):
       eventLoop.scheduleTask(deadline: end) { [weak self] in self?.enter { $0.tellLeftOut() } }
@@ -340,7 +347,7 @@ package actor GatewayService {
     // A call whose connection has closed need not begin.
     if job.connection.isOpen {
       let outcome = await ReplicaCall.$deadline.withValue(job.deadline) {
-        await self.outcome(of: job.method, on: replica)
+        await self.outcome(of: job.method, on: replica, for: key)
       }
       answer(job.call, job.arrival, with: outcome, on: job.connection)
     }
@@ -348,12 +355,17 @@ package actor GatewayService {
     if isStopping, isIdle { resumeStop() }
   }
 
-  private func outcome(of method: any ReplicaMethod, on replica: any ArchiveReplica) async -> Outcome {
+  private func outcome(
+    of method: any ReplicaMethod,
+    on replica: any ArchiveReplica,
+    for key: BrokerKey
+  ) async -> Outcome {
     do throws(ReplicaError) {
       let outcome = try await method.outcome(on: replica)
       complaint = nil
       return outcome
     } catch {
+      if error.kind == .refused { noteRefusal(error.message, of: key) }
       guard case .away = error.kind else { return .error(error.object) }
       // A message of libpq may contain a part of the password that was parsed as a host's name.
       if complaint != error.message { logger.warning("\(error.message)") }
@@ -361,6 +373,15 @@ package actor GatewayService {
       let text = "the database cannot be reached; the administrator runs restoration-gateway --check, which says why"
       return .error(ReplicaError(.away, text).object)
     }
+  }
+
+  private static let refusalPause = TimeAmount.hours(1)
+
+  /// A refusal such as that for want of a ticket needs the administrator, who reads this log.
+  private func noteRefusal(_ message: String, of key: BrokerKey) {
+    guard let former = brokers[key]?.refusal, former.message != message || former.until <= .now() else { return }
+    brokers[key]?.refusal = (message, .now() + Self.refusalPause)
+    note("refused: \(message)", ["user": "\(key.user)"], of: key.user, as: .warning)
   }
 
   /// Calls of a closed connection need not keep their parameters in memory until their turn.
