@@ -415,6 +415,20 @@ internal import Testing
     #expect(left.states.map(\.lease) == [.unknown])
   }
 
+  @Test func aPersonSeesNoCauseThatIsGone() throws {
+    let a = try fleet.broker(on: diskA)
+    a.open()
+    _ = a.write("1")
+    _ = a.close()
+    fleet.replica.cut("A")
+    #expect(a.open() == nil)
+    let away = try #require(a.call { store in await store.states(of: nil) }.value)
+    #expect(away.failure?.cause == .away)
+    fleet.replica.mend("A")
+    let shown = try #require(a.call { store in await store.states(of: nil) }.value)
+    #expect(shown.failure == nil && shown.states.map(\.lease) == [.free] && shown.states.map(\.failure) == [nil])
+  }
+
   @Test func aHostSeesWhatOtherHostsHaveLeftWithoutOpeningIt() throws {
     let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     a.open()

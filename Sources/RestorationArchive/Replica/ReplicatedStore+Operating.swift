@@ -111,7 +111,8 @@ extension ReplicatedArchive {
       state.changes = nil
     }
     state.milliseconds = gate.withLock { $0.progress }.map { now - $0.since } ?? 0
-    state.failure = journal.failure
+    // If nothing is left to send, the cause may be gone, unless it is one that a restart of the broker ends.
+    if state.changes != 0 || [.key, .tooNew].contains(journal.failure?.cause) { state.failure = journal.failure }
     return state
   }
 
