@@ -415,6 +415,18 @@ internal import Testing
     #expect(left.states.map(\.lease) == [.unknown])
   }
 
+  @Test func aPersonSeesNoArchiveThatSomebodyHasOnlyAskedFor() throws {
+    let a = try fleet.broker(on: diskA)
+    for (name, failure) in [("org.example.None", .absent), ("org.example.New", .definite)]
+      as [(String, ArchiveError.Kind)]
+    {
+      let opening = a.call { store async throws(ArchiveError) in try await store.open(name, for: .reading) }
+      #expect(opening.failure == failure)
+      fleet.replica.cut("A")
+    }
+    #expect(a.call { store in await store.states(of: nil) }.value?.states == [])
+  }
+
   @Test func aPersonSeesNoCauseThatIsGone() throws {
     let a = try fleet.broker(on: diskA)
     a.open()

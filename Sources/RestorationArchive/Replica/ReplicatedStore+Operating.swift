@@ -63,7 +63,11 @@ private actor ReplicaOperator {
     of isMeant: @Sendable (String) -> Bool
   ) async -> (states: [ReplicaState], failure: ReplicaFailure?) {
     var states: [String: ReplicaState] = [:]
-    for archive in store.all where isMeant(archive.application) { states[archive.application] = await archive.state() }
+    for archive in store.all where isMeant(archive.application) {
+      let state = await archive.state()
+      // Of others it is known only that somebody has asked for them.
+      if state != ReplicaState(of: archive.application) { states[archive.application] = state }
+    }
     for application in (try? await base.noted()) ?? [] where isMeant(application) && states[application] == nil {
       var state = ReplicaState(of: application)
       if (try? await base.note(of: application))?.standing?.phase == .held { state.changes = nil }
