@@ -108,6 +108,16 @@ internal import Testing
     }
   }
 
+  @Test func aTicketIsForAHostAndAUserThatHaveNames() throws {
+    let world = try PostgresWorld()
+    for names in ["'', 'ada'", "'desk', ''", "NULL, 'ada'", "'desk', NULL"] {
+      let error = #expect(throws: TestFailure.self) {
+        try world.servers.cluster.query("SELECT restoration.admit(\(names))")
+      }
+      #expect(error?.description.contains("a ticket needs the name of a host and that of a user") == true, "\(names)")
+    }
+  }
+
   @Test func aHostThatHasLostItsTicketDeniesAnArchiveForATermAtMost() async throws {
     let world = try PostgresWorld()
     let intruder = try Intruder(at: world, for: world.user)

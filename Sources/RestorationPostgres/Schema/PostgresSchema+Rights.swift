@@ -17,6 +17,12 @@ extension PostgresSchema {
     LANGUAGE plpgsql SET search_path = restoration, pg_temp AS $$
     DECLARE _setting text;
     BEGIN
+      -- As of a variable that is not set. A check has the empty name of a user, and needs no ticket.
+      IF coalesce(_host, '') = '' OR coalesce(_owner, '') = '' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format(
+          'a ticket needs the name of a host and that of a user, not %L and %L', _host, _owner),
+          HINT = 'SELECT restoration.admit(''HOST'', ''USER'')';
+      END IF;
       IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = _host) THEN
         EXECUTE format('CREATE ROLE %I LOGIN', _host);
       END IF;
