@@ -213,6 +213,8 @@ internal import Testing
     let listed = try conflicts([])["copies"]?.array
     #expect(listed?.count == 1 && listed?.first?["application"] == .string(copy) && listed?.first?["objects"] == 1)
     #expect(try number(copy) == 2)
+    let misspelt = try conflicts(["restor"], 4)["error"]?["hint"]
+    #expect(misspelt == "Did you mean restore? The commands are list, show, restore, remove.")
     let difference = try conflicts(["show", copy])
     #expect((difference["added"], difference["removed"]) == ([], []))
     #expect(difference["changed"]?.array?.map { $0["keys"] } == [["n"]])

@@ -46,7 +46,9 @@ struct ConflictsListCommand: ControlCommand {
         TextTable.Column("MODIFIED", .right),
       ])
       var copies: [PrintedObject] = []
-      for copy in try await broker.call(ReportReplica(application: application)).applications.flatMap(\.conflicts) {
+      let found = try await broker.call(ReportReplica(application: application)).applications
+      if let application, found.isEmpty { try await requireKnown(application, broker) }
+      for copy in found.flatMap(\.conflicts) {
         let objects = try? await broker.describeApplication(copy.application.description).objects
         let newest = objects?.compactMap(\.modified?.milliseconds).max().map { Timestamp(milliseconds: $0) }
         let ages = [copy.since, newest].map { $0.map { Quantity.age(Clock.now - $0.milliseconds) } ?? "-" }
@@ -61,6 +63,20 @@ struct ConflictsListCommand: ControlCommand {
       }
       try output.show(PrintedObject { $0.member("copies", copies) }, or: table.text(counting: "conflict", legend))
     }
+  }
+
+  /// A command that is misspelt is taken for an application.
+  private func requireKnown(_ application: ApplicationName, _ broker: BrokerConnection) async throws {
+    let known = try await broker.call(ListApplications()).applications.map(\.application.base)
+    guard !known.contains(application.base) else { return }
+    let commands = StoreConflictsCommand.configuration.subcommands.compactMap { $0.configuration.commandName }
+    let near = Suggestion.nearest(to: application.description, in: commands + known)
+    throw Failure(
+      ExitStatus.notThere,
+      kind: ErrorCode.unknownApplication.description,
+      "\(application) is neither an application nor a command of store conflicts",
+      hint: "\(near.map { "Did you mean \($0)? " } ?? "")The commands are \(Suggestion.list(commands))."
+    )
   }
 }
 
