@@ -48,6 +48,19 @@ internal import Testing
     (["rollback", application, "1", "Old"], "Would go back to generation 1: 0 removed, 1 added, 0 changed."),
   ]
 
+  /// Before an editor is opened, too.
+  @Test func aChangeOfACopyThatWasSetAsideIsRefusedAtOnceInTheBrokersWords() throws {
+    let copy = "\(Self.application)+conflict-1"
+    let real = try ControlTool.run(["put", "-j", copy, "Main", "/n", "1"], status: 1).json
+    for words in [
+      ["edit", copy, "Main"], ["rm", "--dry-run", copy, "Main"], ["rm", "--dry-run", copy, "Main", "/n"],
+      ["discard", "--dry-run", copy], ["rollback", "--dry-run", copy, "1"],
+    ] {
+      let said = try ControlTool.run(words + ["-j"], environment: ["EDITOR": "false", "VISUAL": nil], status: 1).json
+      #expect(said == real, "\(words)")
+    }
+  }
+
   @Test func whatWouldBeDoneIsSaidAndNothingIsDone() throws {
     try Self.fill()
     let before = try Self.everything()

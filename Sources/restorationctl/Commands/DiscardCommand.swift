@@ -47,6 +47,7 @@ struct DiscardCommand: ControlCommand {
   }
 
   func run() async throws {
+    try Failure.checkChangeable(application)
     try await withBroker { broker in
       let description = try await broker.describeApplication(application)
       let sealed = try await broker.call(ListGenerations(), of: application).generations.count

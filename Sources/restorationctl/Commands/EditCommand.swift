@@ -30,6 +30,7 @@ struct EditCommand: ControlCommand {
   var reveal = false
 
   func run() async throws {
+    try Failure.checkChangeable(application)
     let edit = StateEdit(application: application, path: path)
     var former = (text: "", sequence: Int64(0), archive: nil as String?)
     try await withBroker { former = try await read(edit, $0) }

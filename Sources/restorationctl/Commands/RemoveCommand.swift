@@ -32,6 +32,7 @@ struct RemoveCommand: ControlCommand {
   }
 
   func run() async throws {
+    try Failure.checkChangeable(application)
     try await withBroker { broker in
       guard let pointer else { return try await remove(broker) }
       let edit = StateEdit(application: application, path: path)

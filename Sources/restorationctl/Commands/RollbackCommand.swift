@@ -45,6 +45,7 @@ struct RollbackCommand: ControlCommand {
   var paths: [IdentifierPath] = []
 
   func run() async throws {
+    try Failure.checkChangeable(application)
     try await withBroker { broker in
       guard !trial.isDry else { return try await preview(broker) }
       let result = try await rollBack(broker)

@@ -94,6 +94,18 @@ struct CopyOptions: ControlOptions {
   }
 }
 
+extension Failure {
+  /// Refuses to change a copy, in the broker's words, before a person has edited or confirmed anything.
+  static func checkChangeable(_ application: String) throws {
+    guard ApplicationName(application)?.isSetAside == true else { return }
+    let hint = "restorationctl store conflicts restore \(application) makes it the present state of its application."
+    let message = "\(application) was set aside: it can only be read, and forgotten"
+    var failure = Failure(ExitStatus.refused, kind: ErrorCode.forbidden.description, message, hint: hint)
+    failure.code = ErrorCode.forbidden.rawValue
+    throw failure
+  }
+}
+
 extension ControlCommand where Options == CopyOptions {
   fileprivate var copy: String { options.copy.description }
   fileprivate var application: String { String(copy.prefix { $0 != "+" }) }
