@@ -161,6 +161,23 @@ internal import Testing
     #expect(broker.openings.count == count + 1, "the second question has the other host leave")
   }
 
+  @Test func r36AnApplicationThatIsTakenOverWhileAReaderIsRefusedIsTakenOver() throws {
+    try broker.connect(pid: 1).encode(#"["A"]"#, "{}", #""application":"App""#)
+    broker.restart()
+    hold()
+    broker.holdsOpenings = true
+    let reader = broker.connect(pid: 2)
+    let reading = reader.start("describeApplication", #"{"application":"App"}"#)
+    let peer = broker.connect(pid: 3)
+    let taking = peer.start("describeApplication", #"{"application":"App","takeOver":true}"#)
+    // The reader's question was asked before.
+    hold()
+    broker.openHeld()
+    #expect(try reader.failure(of: reading).kind == "ownedElsewhere")
+    #expect(try peer.result(of: taking)["objects"]?.array?.count == 1)
+    #expect(broker.takenOver == ["App", "App"], "the reader's opening has ended the first one")
+  }
+
   @Test func r36ADryRunOfAnImportDrivesNoOtherHostAway() throws {
     let document = Document.of(Document.object(#"["A"]"#, "{}"))
     try broker.connect(pid: 1).importDocument(document, into: "App")

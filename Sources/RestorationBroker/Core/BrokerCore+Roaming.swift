@@ -97,6 +97,9 @@ extension IncomingMessage {
 extension Client {
   /// Why the client waits for an archive.
   var purpose: ArchivePurpose { pendingAdoption == nil ? queue.first?.purpose ?? .reading : .reading }
+
+  /// Whether it waits to take the archive from another host.
+  var takesOver: Bool { pendingAdoption == nil && queue.first?.takesOver == true }
 }
 
 extension CoreContext {

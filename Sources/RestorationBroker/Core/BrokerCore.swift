@@ -135,7 +135,8 @@ package struct BrokerCore {
       close(application)
       for client in waiting(for: id) {
         // A client that came later may have the archive created, or released by another host.
-        let mayOpen = client.purpose > application.turn.purpose && error.dependsOnPurpose
+        let asksForMore = client.purpose > application.turn.purpose || client.takesOver && !application.turn.takesOver
+        let mayOpen = asksForMore && error.dependsOnPurpose
         let isNew = application.turn.isGivenUp && !client.hasLeft
         if mayOpen || isNew { resume(client) } else { refuse(client, with: .storeError(error)) }
       }
@@ -411,8 +412,11 @@ package struct BrokerCore {
     let purpose = message.purpose
     if purpose.creates, let refusal = context.refusal(name, nil) { throw refusal }
     // Only where an opening follows: another one must not use the force.
-    if message.takesOver { context.emit(.takeOver(name)) }
-    wait(client, for: open(name, for: purpose), with: message)
+    let takesOver = message.takesOver
+    if takesOver { context.emit(.takeOver(name)) }
+    let application = open(name, for: purpose)
+    application.turn.takesOver = takesOver
+    wait(client, for: application, with: message)
     return nil
   }
 

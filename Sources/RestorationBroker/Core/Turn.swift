@@ -22,6 +22,8 @@ package struct Turn: ~Copyable {
   private(set) var isGivenUp = false
   /// Why the archive was opened.
   var purpose = ArchivePurpose.reading
+  /// Whether it was opened by a call that takes it from another host.
+  var takesOver = false
   /// Why writes are lost when the broker ends; nil if they are stored.
   var readOnly: String?
   package private(set) var sequence: SequenceNumber = 0
