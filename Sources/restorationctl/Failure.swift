@@ -32,7 +32,7 @@ struct Failure: Error {
       switch error.code {
       case .unknownApplication, .unknownObject: ExitStatus.notThere
       case .timedOut, .shuttingDown, .stateChanged: ExitStatus.tryAgain
-      case .storeFailed where !error.indeterminate: ExitStatus.tryAgain
+      case .storeFailed where !error.indeterminate && !error.isRefused: ExitStatus.tryAgain
       default: ExitStatus.refused
       }
     let limit = error.limit.flatMap { error.message.contains($0.name) ? nil : $0 }

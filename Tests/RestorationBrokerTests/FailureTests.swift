@@ -75,6 +75,15 @@ internal import Testing
     #expect(failure.kind == "storeFailed" && failure.data["hint"]?.string?.hasSuffix("then call again.") == true)
   }
 
+  @Test func anErrorThatDoesNotEndByItselfSaysSo() throws {
+    for (kind, refused) in [(.definite, nil), (.refused, true)] as [(ArchiveError.Kind, JSONValue?)] {
+      broker.openingFailures["App"] = ArchiveError(kind, "the host has no ticket")
+      let failure = try broker.connect(pid: 2).fail("initialize", #"{"application":"App"}"#)
+      #expect(failure.kind == "storeFailed" && failure.data["indeterminate"] == false)
+      #expect(failure.data["refused"] == refused)
+    }
+  }
+
   // MARK: Failed transactions
 
   @Test func aFailedCommitGoesBackToWhatIsDurableAndSessionsGoOn() throws {

@@ -414,7 +414,8 @@ extension ArchiveError {
     case .elsewhere(let holder): kind = .elsewhere(host: holder.host, since: holder.since)
     case .fenced(let host): kind = .lost(host: host)
     case .tooNew, .key: kind = .unreadable
-    case .voided, .away, .unknown, .gap, .uncovered, .quota, .refused: kind = .definite
+    case .quota, .refused: kind = .refused
+    case .voided, .away, .unknown, .gap, .uncovered: kind = .definite
     }
     self.init(kind, "the archive of \(application) at the fleet's store: \(error.message)")
   }

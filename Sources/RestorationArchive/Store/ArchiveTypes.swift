@@ -59,6 +59,8 @@ package struct ArchiveError: Error, Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
     /// Nothing was written; the caller may continue.
     case definite
+    /// The replica refuses it, and does so again until somebody has acted; nothing was changed.
+    case refused
     /// Whether the write is durable is unknown; the broker must end, because a failed sync cannot be repeated.
     case indeterminate
     /// Another writer has taken the archive, or the expected sequence is not the newest.
@@ -85,7 +87,7 @@ package struct ArchiveError: Error, Hashable, Sendable {
     package var isFatal: Bool {
       switch self {
       case .indeterminate, .fenced: true
-      case .definite, .unreadable, .changed, .absent, .limit, .full, .elsewhere, .lost, .unconfirmed: false
+      case .definite, .refused, .unreadable, .changed, .absent, .limit, .full, .elsewhere, .lost, .unconfirmed: false
       }
     }
   }

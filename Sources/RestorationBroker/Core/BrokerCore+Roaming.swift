@@ -127,7 +127,8 @@ extension ArchiveLoss {
     switch error.kind {
     case .elsewhere(let host, let since): self.init(host: host, since: since)
     case .lost(let host): self.init(host: host)
-    case .definite, .indeterminate, .fenced, .unreadable, .changed, .absent, .limit, .full, .unconfirmed: return nil
+    case .definite, .refused, .indeterminate, .fenced, .unreadable, .changed, .absent, .limit, .full, .unconfirmed:
+      return nil
     }
   }
 }

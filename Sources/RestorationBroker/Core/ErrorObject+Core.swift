@@ -72,6 +72,7 @@ extension ErrorObject {
     case .absent: return unknownApplication(error.message)
     case .indeterminate: return storeFailed(error.message, indeterminate: true)
     case .definite, .changed: return storeFailed(error.message, indeterminate: false, hint: failedCallHint)
+    case .refused: return storeFailed(error.message, indeterminate: false, refused: true, hint: failedCallHint)
     case .fenced, .full: return storeFailed(error.message, indeterminate: false)
     case .elsewhere(let host, let since): return ownedElsewhere(ArchiveLoss(host: host, since: since))
     case .lost(let host): return fenced(ArchiveLoss(host: host))
@@ -83,7 +84,7 @@ extension ErrorObject {
   static func commitFailed(_ error: ArchiveError) -> ErrorObject {
     switch error.kind {
     case .elsewhere, .lost, .unconfirmed: storeError(error)
-    case .definite, .indeterminate, .fenced, .unreadable, .changed, .absent, .limit, .full:
+    case .definite, .refused, .indeterminate, .fenced, .unreadable, .changed, .absent, .limit, .full:
       storeFailed(error.message, indeterminate: error.kind.isFatal)
     }
   }
@@ -131,14 +132,19 @@ extension ErrorObject {
   /// For reads, and for writes that failed for another reason than lack of space.
   private static let failedCallHint = "Nothing was changed. Fix the problem above, then call again."
 
-  static func storeFailed(_ message: String, indeterminate: Bool, hint: String? = nil) -> ErrorObject {
+  static func storeFailed(
+    _ message: String,
+    indeterminate: Bool,
+    refused: Bool = false,
+    hint: String? = nil
+  ) -> ErrorObject {
     .restoration(
       .storeFailed,
       message,
       hint: indeterminate
         ? "The broker restarts; then check whether the write is there, or send it again with its revision."
         : hint ?? "Nothing was stored. Make room or fix the problem above, then send it again.",
-      details: ["indeterminate": .bool(indeterminate)]
+      details: refused ? ["indeterminate": false, "refused": true] : ["indeterminate": .bool(indeterminate)]
     )
   }
 

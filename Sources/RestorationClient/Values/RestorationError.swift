@@ -25,6 +25,8 @@ public struct RestorationError: Error, Hashable, Sendable {
   public let indeterminate: Bool
   /// Of an indeterminate one: the write is provisional, the replica has not confirmed it, and the broker continues.
   let isUnconfirmed: Bool
+  /// Of `storeFailed`: it fails again until somebody has acted.
+  package let isRefused: Bool
   /// Of `unsupportedProtocolVersion`: the broker's versions.
   public let supportedVersions: [Int64]
   /// The `data` of the error object as JSON text, with members unknown to this library.
@@ -68,6 +70,7 @@ extension RestorationError {
     sequence = data?["sequence"]?.integer()
     indeterminate = data?["indeterminate"]?.bool() ?? false
     isUnconfirmed = data?["unconfirmed"]?.bool() ?? false
+    isRefused = data?["refused"]?.bool() ?? false
     supportedVersions = data?["supported"]?.elements?.compactMap { $0.integer() } ?? []
     dataText = data?.compactText.string
   }

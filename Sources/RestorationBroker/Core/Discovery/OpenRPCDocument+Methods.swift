@@ -208,6 +208,7 @@ private struct DescribedError: JSONWritable {
       .optional("value", .integer, "Of `limitExceeded`: the excessive value."),
       .optional("indeterminate", .boolean, "Of `storeFailed`: whether the write may be stored anyway."),
       .optional("unconfirmed", .boolean, "Of `storeFailed`: it may be stored on this host alone."),
+      .optional("refused", .boolean, "Of `storeFailed`: it fails again until somebody has acted."),
       .optional("sequence", .count, "Of `stateChanged`: the change that stored the newest state; 0 for none."),
       .optional("host", .nullable(.string), "Of `ownedElsewhere` and `fenced`: the host; null if it is not told."),
       .optional("since", .nullable(.timestamp), "Of `ownedElsewhere` and `fenced`: since when."),
