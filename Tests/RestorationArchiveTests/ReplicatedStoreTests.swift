@@ -671,6 +671,19 @@ internal import Testing
     #expect(b.events == [.wanted(lease, host: "A")])
   }
 
+  @Test func aHostThatHasClosedAnArchiveHearsThatAnotherOneHasContinuedItWithoutItsChanges() throws {
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
+    leaveUnsent(a)
+    b.open(takingOver: true)
+    fleet.replica.mend("A")
+    fleet.pass(5_000)
+    let text = "B has taken over \(ReplicaFleet.application), which is set aside when it is opened here"
+    let lag = ArchiveLag(ReplicaFailure(.fenced, text), changes: 1)
+    #expect(a.events == [.behind(application: ReplicaFleet.application, lag)])
+    let shown = try #require(a.call { store in await store.states(of: nil) }.value?.states.first)
+    #expect((shown.lease, shown.changes, shown.failure?.cause) == (.elsewhere, nil, .fenced))
+  }
+
   /// The kept lease and the queue continue the file as it was closed.
   @Test(arguments: [false, true]) func aFileThatWasRepairedUnderAKeptLeaseIsSetAside(isMigrated: Bool) throws {
     let a = try fleet.broker(on: diskA)

@@ -58,9 +58,10 @@ struct ReplicaJournal: Hashable {
   /// The caller gets the error itself.
   mutating func refused(_ failure: ReplicaFailure) { self.failure = failure }
 
-  mutating func failed(_ failure: ReplicaFailure) -> Bool {
+  /// - Parameter isFinal: nothing more is sent.
+  mutating func failed(_ failure: ReplicaFailure, isFinal: Bool = false) -> Bool {
     self.failure = failure
-    guard failure.cause.needsSomebody, failure.cause != told else { return false }
+    guard isFinal || failure.cause.needsSomebody, failure.cause != told else { return false }
     told = failure.cause
     return true
   }

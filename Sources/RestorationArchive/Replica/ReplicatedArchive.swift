@@ -357,10 +357,21 @@ actor ReplicatedArchive {
     }
   }
 
+  /// Another host has continued a closed archive without its last changes: nobody else here notices before it is opened.
+  private func tellLeft(_ changes: SequenceNumber, _ host: String?) {
+    let text = "\(host ?? "another host") has taken over \(application), which is set aside when it is opened here"
+    let failure = ReplicaFailure(.fenced, text)
+    guard journal.failed(failure, isFinal: true) else { return }
+    context.tell(.behind(application: application, ArchiveLag(failure, changes: changes)))
+  }
+
   /// A call under this lease has failed.
   func ended(_ kind: ReplicaError.Kind, _ lease: ReplicaLease) {
     switch kind {
-    case .fenced(let host): perform(holding.fenced(lease, by: host))
+    case .fenced(let host):
+      let left = self.lease == nil && holding.lease == lease ? unsent : 0
+      perform(holding.fenced(lease, by: host))
+      if left > 0, holding.lease == nil { tellLeft(left, host) }
     case .voided:
       let actions = holding.voided(lease, at: now)
       if !actions.isEmpty { haltShipping() }
