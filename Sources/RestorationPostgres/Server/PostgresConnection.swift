@@ -8,15 +8,6 @@ internal import Glibc
 /// It has no state at the server: no prepared statement, setting, lock, or transaction of several calls. Calls are
 /// never cancelled, because a server that waits for another one answers a cancelled commit as a success.
 final class PostgresConnection {
-  /// One of the servers in a connection string.
-  struct Endpoint: Hashable, Sendable {
-    fileprivate let conninfo: String
-    /// Its `host`, `hostaddr` and `port`, as far as the string has them.
-    fileprivate var place: [String: String] = [:]
-
-    var name: String { place["host"] ?? place["hostaddr"] ?? "the server" }
-  }
-
   private final class Notices {
     /// A commit was not carried out as requested.
     var warning: String?
@@ -31,13 +22,13 @@ final class PostgresConnection {
   private(set) var isUsable = true
 
   /// - Parameter deadline: in the time of `Clock.now`.
-  init(to endpoint: Endpoint, at place: Int = 0, until deadline: Int64) throws(PostgresFailure) {
+  init(to endpoint: PostgresEndpoint, at place: Int = 0, until deadline: Int64) throws(PostgresFailure) {
     self.place = place
     // Later options override earlier ones.
     var options = [
       ("application_name", "restoration-gateway"), ("tcp_user_timeout", "2000"), ("dbname", endpoint.conninfo),
     ]
-    options += endpoint.place.map { ($0.key, $0.value) }
+    options += endpoint.options.map { ($0.key, $0.value) }
     options += [("target_session_attrs", "read-write"), ("client_encoding", "UTF8")]
     guard let handle = Self.start(options) else { throw .away("libpq has no memory left") }
     self.handle = handle
@@ -49,34 +40,6 @@ final class PostgresConnection {
 
   deinit { PQfinish(handle) }
 
-  /// The servers of a connection string, in its order.
-  static func endpoints(of conninfo: String) throws(PostgresFailure) -> [Endpoint] {
-    // Libpq's message may contain a part of the password.
-    guard let options = PQconninfoParse(conninfo, nil) else {
-      throw .away("it is not a connection string of libpq; try it with psql; write % as %25 in a URI")
-    }
-    defer { PQconninfoFree(options) }
-    var lists: [String: [String]] = [:]
-    var option = options
-    while let keyword = option.pointee.keyword {
-      let name = String(cString: keyword)
-      if let value = option.pointee.val, ["host", "hostaddr", "port"].contains(name) {
-        lists[name] = String(cString: value).split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-      }
-      option += 1
-    }
-    guard lists["port", default: []].allSatisfy({ $0.isEmpty || UInt16($0) != nil }) else {
-      throw .away("a port is not a number; write @, : and / in a password of a URI as %40, %3A and %2F")
-    }
-    let count = max(1, lists["host"]?.count ?? 0, lists["hostaddr"]?.count ?? 0)
-    return (0..<count).map { index in
-      var endpoint = Endpoint(conninfo: conninfo)
-      // A single port applies to all hosts.
-      for (name, list) in lists { endpoint.place[name] = index < list.count ? list[index] : list[0] }
-      return endpoint
-    }
-  }
-
   private static func start(_ options: [(String, String)]) -> OpaquePointer? {
     let words = options.map { strdup($0.0) }
     let values = options.map { strdup($0.1) }
@@ -85,7 +48,7 @@ final class PostgresConnection {
     return PQconnectStartParams(keywords, values.map { UnsafePointer<CChar>($0) } + [nil], 1)
   }
 
-  private func connect(to endpoint: Endpoint, until deadline: Int64) throws(PostgresFailure) {
+  private func connect(to endpoint: PostgresEndpoint, until deadline: Int64) throws(PostgresFailure) {
     var state = PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING
     while state != PGRES_POLLING_OK {
       guard state != PGRES_POLLING_FAILED else { throw .away("\(endpoint.name): \(message)") }

@@ -62,12 +62,13 @@ package final class PostgresPool: PostgresServer {
   private static let togetherMilliseconds: Int64 = 800
 
   private let settings: Settings
-  private let endpoints: [PostgresConnection.Endpoint]
+  private let endpoints: [PostgresEndpoint]
+  private let lookup: HostLookup
   private let state = Mutex(Books())
 
-  package init(_ settings: Settings) throws(PostgresFailure) {
-    self.settings = settings
-    endpoints = try PostgresConnection.endpoints(of: settings.conninfo)
+  package init(_ settings: Settings, lookup: HostLookup = HostLookup()) throws(PostgresFailure) {
+    (self.settings, self.lookup) = (settings, lookup)
+    endpoints = try PostgresEndpoint.all(of: settings.conninfo)
   }
 
   nonisolated(nonsending) package func run(
@@ -250,8 +251,10 @@ package final class PostgresPool: PostgresServer {
       guard failures.isEmpty || Clock.now < deadline else { break }
       let index = state.withLock { $0.preferred }
       do throws(PostgresFailure) {
-        let connection = try PostgresConnection(to: endpoints[index], at: index, until: deadline)
-        try admit(connection, endpoints[index].name, until: deadline)
+        var endpoint = endpoints[index]
+        if let name = endpoint.nameToLookUp { endpoint.addresses = try lookup.addresses(of: name, until: deadline) }
+        let connection = try PostgresConnection(to: endpoint, at: index, until: deadline)
+        try admit(connection, endpoint.name, until: deadline)
         return connection
       } catch {
         turn(from: index)
