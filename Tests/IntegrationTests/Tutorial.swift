@@ -40,6 +40,39 @@ struct TutorialPage {
     return Self(path: path, text: String(rest[..<end]))
   }
 
+  /// The items of its first numbered list.
+  var steps: [Self] {
+    var steps: [String] = []
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      let number = "\(steps.count + 1). "
+      if line.hasPrefix(number) {
+        steps.append(String(line.dropFirst(number.count)))
+      } else if !steps.isEmpty {
+        guard line.isEmpty || line.hasPrefix("   ") else { break }
+        steps[steps.count - 1] += "\n\(line.dropFirst(3))"
+      }
+    }
+    return steps.map { Self(path: path, text: $0) }
+  }
+
+  /// The one code block in this language.
+  func block(_ language: String) throws -> String {
+    let blocks = blocks(language)
+    guard let block = blocks.first, blocks.count == 1 else {
+      throw TestFailure("\(path) has \(blocks.count) blocks of \(language): \(text)")
+    }
+    return block
+  }
+
+  /// What the text says where it matches.
+  func words<Output>(_ pattern: Regex<Output>) throws -> Output {
+    // Lines end where they are full.
+    guard let match = text.replacing("\n", with: " ").firstMatch(of: pattern) else {
+      throw TestFailure("\(path) does not say what is looked for: \(text)")
+    }
+    return match.output
+  }
+
   /// What a reader types: blocks for a shell, and commands within a text, in their order. What begins in `systemd/`
   /// compiles for minutes, and is left out.
   var commands: [String] {

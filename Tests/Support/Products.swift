@@ -41,9 +41,9 @@ package enum Products {
     return path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
   }()
 
-  /// `PATH`, with the directories of the broker and of its command line first.
+  /// `PATH`, with the directories of the programs first.
   package static var searchPath: String {
-    let own = [control, broker].map { $0.prefix(upTo: $0.lastIndex(of: "/") ?? $0.startIndex) }
+    let own = [control, broker, gateway].map { $0.prefix(upTo: $0.lastIndex(of: "/") ?? $0.startIndex) }
     return (own + [Substring(Environment.variable("PATH") ?? "/usr/bin:/bin")]).joined(separator: ":")
   }
 

@@ -190,7 +190,8 @@ package final class UserManager {
     try ChildProcess(enteringAsRoot + command, errors: directory.file("client.log"))
   }
 
-  private var enteringAsRoot: [String] { ["nsenter", "--target", "\(pid)", "--mount", "--pid", "--cgroup"] }
+  /// What a command begins with that is to run in there as root.
+  package var enteringAsRoot: [String] { ["nsenter", "--target", "\(pid)", "--mount", "--pid", "--cgroup"] }
 
   /// A command that enters the namespaces and runs another one as the user, as Flatpak runs an application.
   package func flatpak(_ application: String, _ command: [String]) throws -> [String] {
@@ -274,7 +275,7 @@ package final class UserManager {
   // MARK: The end
 
   /// Ends everything, and looks for the traces of a crash.
-  func finish() throws {
+  package func finish() throws {
     for client in servingClients.reversed() { client.end() }
     for client in clients.reversed() { client.end() }
     let text = log
