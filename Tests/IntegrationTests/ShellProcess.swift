@@ -106,6 +106,15 @@ final class ShellProcess {
     }
   }
 
+  /// Waits until the shell does nothing but wait for keys.
+  func awaitSleepAtPrompt() throws {
+    try awaitPrompt()
+    try Wait.until("the shell sleeps") {
+      try terminal.drain()
+      return try Files.text("/proc/\(process.pid)/stat").contains(") S ")
+    }
+  }
+
   /// Types a line, without waiting for what comes of it.
   func type(_ line: String) throws {
     try awaitPrompt()

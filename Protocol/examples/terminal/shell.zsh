@@ -9,7 +9,7 @@ typeset -g __restoration_home= __restoration_reads=
 [[ ! . -ef ~ ]] || __restoration_home=1 # what comes later in ~/.zshrc may leave it
 typeset -g __restoration_keeper=${${(%):-%x}:A:h}/shell-keeper.bash
 typeset -g __restoration_files=$XDG_RUNTIME_DIR/restoration-terminal/zsh.$$
-zmodload zsh/system
+zmodload zsh/system zsh/zle # without the line editor `add-zle-hook-widget` does nothing
 autoload -Uz add-zsh-hook add-zle-hook-widget
 
 __restoration_tell() { { builtin print -rN -- "${__restoration_taken-}$1" >|$__restoration_files.told } 2>/dev/null }

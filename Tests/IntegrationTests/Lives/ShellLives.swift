@@ -31,11 +31,14 @@ struct ShellLives {
     case timeout = "TMOUT"
     case exit = "exit"
     case endOfInput = "Ctrl-D"
+    case endOfInputWithoutSystemSettings = "Ctrl-D, where no settings of the system load zsh's line editor"
     case exitInFunction = "exit in a function"
     case logoutCommand = "logout"
 
     /// Whether the user typed that it ends.
-    var isWish: Bool { [.exit, .endOfInput, .exitInFunction, .logoutCommand].contains(self) }
+    var isWish: Bool {
+      [.exit, .endOfInput, .endOfInputWithoutSystemSettings, .exitInFunction, .logoutCommand].contains(self)
+    }
 
     /// Those of a kind of shell; what is the same in all is tried with Bash, if time is short.
     static func all(of kind: Shell) -> [Ending] {
@@ -43,6 +46,7 @@ struct ShellLives {
         switch ending {
         case .timeout, .logoutCommand: kind != .fish
         case .trappedHangup: kind != .bash  // it has all that is in `Traps`
+        case .endOfInputWithoutSystemSettings: kind == .zsh
         case .hangup, .closedWindowOfProgram, .killed, .otherSignal: kind == .bash || Environment.isLong
         default: true
         }
@@ -86,13 +90,14 @@ struct ShellLives {
       shell.process.send(signal: SIGHUP)
     case .trappedHangup:
       try shell.run("trap 'exit 3' HUP")
-      try shell.awaitPrompt()
+      // zsh that is about to read a key leaves by a trap only when it has read it, also without the restorer.
+      try shell.awaitSleepAtPrompt()
       shell.process.send(signal: SIGHUP)
     case .killed: shell.process.send(signal: SIGKILL)
     case .otherSignal: shell.process.send(signal: SIGUSR1)
     case .timeout: try shell.type("TMOUT=1\r")
     case .exit: try shell.type("exit\r")
-    case .endOfInput: try shell.type("\u{4}")
+    case .endOfInput, .endOfInputWithoutSystemSettings: try shell.type("\u{4}")
     case .exitInFunction:
       let function = shell.kind == .fish ? "function leave; eval 'exit 3'; end" : "leave() { eval 'exit 3'; }"
       try shell.type("\(function); leave\r")
@@ -103,8 +108,13 @@ struct ShellLives {
 
   /// Whether a shell is still saved after it has ended.
   private func isKept(after ending: Ending, _ home: TerminalHome) throws -> Bool {
-    let options = ending == .logoutCommand ? ["--login", "-i"] : ["-i"]
-    let shell = try home.shell(["RESTORATION_SHELL": "1"], options)
+    let option: String? =
+      switch ending {
+      case .logoutCommand: "--login"
+      case .endOfInputWithoutSystemSettings: "--no-globalrcs"
+      default: nil
+      }
+    let shell = try home.shell(["RESTORATION_SHELL": "1"], [option, "-i"].compactMap { $0 })
     try shell.run("cd /usr")
     try Wait.until("it is saved") { try home.namedShells()["1"]?["directory"] == "/usr" }
     try end(shell, ending)
