@@ -52,6 +52,7 @@
 (defvar restoration--timer nil)
 (defvar restoration--idle-timer nil)
 (defvar restoration--has-changed nil "Something may have changed since everything was looked at.")
+(defvar restoration--selected nil "The window in which the user was after the last command or call.")
 (defvar restoration--quitting nil
   "The depth of recursive edits at which the user quits Emacs, or nil.")
 
@@ -151,6 +152,15 @@ Emacs would read on meanwhile, in the middle of a message."
     (unless restoration--timer
       (setq restoration--timer (run-with-timer restoration--quiet nil #'restoration--tell-changes)))))
 
+(defun restoration--command-done ()
+  "A command of the user is done."
+  (restoration--note-selected)
+  (restoration--changed))
+
+(defun restoration--note-selected ()
+  "Remember in which window the user is."
+  (setq restoration--selected (restoration--selected-window (selected-frame))))
+
 (defun restoration--windows-changed ()
   "Windows of the selected frame have changed."
   (when (eq restoration--phase 'kept)
@@ -172,6 +182,7 @@ Emacs would read on meanwhile, in the middle of a message."
 (defun restoration--tell-broker (all)
   "Tell the broker what has changed where the user is, or ALL that has."
   (when (and (eq restoration--phase 'kept) (restoration--open-p))
+    (restoration--note-selected)
     (restoration--quietly (restoration--sync all))))
 
 (defun restoration--answer (_connection method params)
@@ -275,7 +286,7 @@ EDITOR and BUFFERS are the states, WINDOWS has those of tabs by name."
 (defun restoration--kept ()
   "From now on the state is saved."
   (setq restoration--phase 'kept)
-  (add-hook 'post-command-hook #'restoration--changed)
+  (add-hook 'post-command-hook #'restoration--command-done)
   (add-hook 'window-configuration-change-hook #'restoration--windows-changed)
   (add-hook 'after-delete-frame-functions #'restoration--changed)
   (unless restoration--idle-timer
@@ -318,6 +329,12 @@ ignores both, as the kernel tells in two masks."
        ;; If its last display is gone, Emacs ends by itself, also in a question, where it is idle.
        (not (current-idle-time))))
 
+(defun restoration--draws-p ()
+  "Whether a signal has come while Emacs draws a mode line.
+The window of that is selected then."
+  (and (restoration--is-signalled)
+       (not (eq restoration--selected (restoration--selected-window (selected-frame))))))
+
 (defun restoration--end ()
   "Say goodbye; a signal does not mean that the user quits."
   (let* ((phase restoration--phase)
@@ -328,7 +345,7 @@ ignores both, as the kernel tells in two masks."
     (when (and restoration--token (restoration--open-p))
       ;; A signal may come in the middle of anything: what cannot be sent then must not take the goodbye with it.
       (ignore-errors
-        (unless (or (equal reason "userQuit") (not (eq phase 'kept)))
+        (unless (or (equal reason "userQuit") (not (eq phase 'kept)) (restoration--draws-p))
           (restoration--sync t #'restoration--send-last)))
       (ignore-errors
         (jsonrpc-request restoration--connection 'goodbye (list :reason reason) :timeout restoration--goodbye)))))
@@ -384,7 +401,7 @@ Restore earlier ones if nothing is open."
   (let ((connection restoration--connection))
     (remove-hook 'kill-emacs-query-functions #'restoration--quit-asked)
     (remove-hook 'kill-emacs-hook #'restoration--end)
-    (remove-hook 'post-command-hook #'restoration--changed)
+    (remove-hook 'post-command-hook #'restoration--command-done)
     (remove-hook 'window-configuration-change-hook #'restoration--windows-changed)
     (remove-hook 'after-delete-frame-functions #'restoration--changed)
     (when restoration--idle-timer

@@ -127,6 +127,21 @@ struct EditorEndingTests {
     #expect(try EditorProcess(editor, home: home).ready().windows == Self.windows)
   }
 
+  /// Emacs selects each window while it draws the mode line of it.
+  @Test func emacsComesBackInTheWindowOfItsUserAlsoIfASignalEndsItWhileItDrawsAModeLine() throws {
+    let home = try Self.prepare(.emacs)
+    let monitor = try Self.monitor()
+    try Self.begin(.emacs, home, monitor)
+    let format = "(setq mode-line-format '((:eval (signal-process (emacs-pid) 'HUP))))"
+    let draw = "(with-current-buffer \"one.txt\" \(format) (force-mode-line-update))"
+    try Editor.emacs.install(in: home, settings: "(add-hook 'restoration-ready-hook (lambda () \(draw)) 90)")
+    let process = try EditorProcess(.emacs, home: home)
+    try process.ready()
+    _ = try Self.ending(of: process, monitor)
+    try Editor.emacs.install(in: home)
+    #expect(try EditorProcess(.emacs, home: home).ready().windows == Self.windows)
+  }
+
   /// While one signal makes Vim remove its directory for temporary files, a second one makes it remove what that is in.
   @Test func vimHasNoDirectoryForTemporaryFilesBecauseItIsSaved() throws {
     let home = try Self.prepare(.vim)
