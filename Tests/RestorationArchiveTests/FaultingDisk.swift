@@ -79,21 +79,26 @@ struct FaultingDisk: Sendable {
   // MARK: The layer
 
   private struct State {
-    var faults: [String: Fault] = [:]
+    var faults: [String: Fault] = [:] {
+      didSet { FaultingDisk.planted.store(faults.count, ordering: .sequentiallyConsistent) }
+    }
     var fired: Set<String> = []
-    /// Paths of open files by address, and the system's own functions by the address of their table's stand-in.
+    /// Paths of open files by address.
     var paths: [UInt: String] = [:]
-    var tables: [UInt: UInt] = [:]
     /// The errors of failed calls, by address.
     var systemErrors: [UInt: Int32] = [:]
   }
 
   private static let state = Mutex(State())
+  /// How many faults there are. While there is none, no call waits for the lock: all suites come through here.
+  private static let planted = Atomic(0)
   private typealias File = UnsafeMutablePointer<sqlite3_file>
 
   /// The result code a call gets instead of being made; `nil` if it passes.
   private static func fault(_ operation: Operation, _ file: File?) -> Int32? {
-    guard let (code, gate) = firing(operation, file) else { return nil }
+    guard planted.load(ordering: .sequentiallyConsistent) > 0, let (code, gate) = firing(operation, file) else {
+      return nil
+    }
     guard let gate else { return code }
     gate.pass()
     return nil
@@ -116,18 +121,14 @@ struct FaultingDisk: Sendable {
     }
   }
 
-  /// The system's functions for a file.
-  private static func system(_ file: File?) -> sqlite3_io_methods? {
-    guard let table = file?.pointee.pMethods else { return nil }
-    let original = state.withLock { $0.tables[UInt(bitPattern: table)] }
-    return original.flatMap { UnsafePointer<sqlite3_io_methods>(bitPattern: $0)?.pointee }
-  }
+  /// The system's functions for a file, which stand behind the stand-in's.
+  private static func system(_ file: File?) -> sqlite3_io_methods? { file?.pointee.pMethods?[1] }
 
   /// Puts the stand-in's functions into a file that has just been opened.
   private static func wrap(_ file: File, path: String) {
     guard let original = file.pointee.pMethods else { return }
-    let table = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
-    table.initialize(to: original.pointee)
+    let table = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 2)
+    table.initialize(repeating: original.pointee, count: 2)
     table.pointee.xRead = { file, bytes, count, offset in
       guard let code = FaultingDisk.fault(.read, file) else {
         return FaultingDisk.system(file)?.xRead?(file, bytes, count, offset) ?? SQLITE_IOERR
@@ -136,8 +137,7 @@ struct FaultingDisk: Sendable {
       return code
     }
     table.pointee.xWrite = { file, bytes, count, offset in
-      let written = UnsafeRawBufferPointer(start: bytes, count: Int(count))
-      let operation = count == 4096 && written.allSatisfy { $0 == 0 } ? Operation.zeros : .write
+      let operation = count == 4096 && FaultingDisk.isZero(bytes, 4096) ? Operation.zeros : .write
       return FaultingDisk.fault(operation, file)
         ?? FaultingDisk.system(file)?.xWrite?(file, bytes, count, offset) ?? SQLITE_IOERR
     }
@@ -156,12 +156,16 @@ struct FaultingDisk: Sendable {
       return FaultingDisk.system(file)?.xFileControl?(file, operation, argument) ?? SQLITE_NOTFOUND
     }
     state.withLock { state in
-      state.tables[UInt(bitPattern: table)] = UInt(bitPattern: original)
       state.paths[UInt(bitPattern: file)] = path
       // Another file may have been there before.
       state.systemErrors[UInt(bitPattern: file)] = nil
     }
     file.pointee.pMethods = UnsafePointer(table)
+  }
+
+  private static func isZero(_ bytes: UnsafeRawPointer?, _ count: Int) -> Bool {
+    guard let bytes else { return false }
+    return bytes.load(as: UInt8.self) == 0 && memcmp(bytes, bytes + 1, count - 1) == 0
   }
 
   /// Registers the layer once, as the one every connection uses.

@@ -19,13 +19,17 @@ final class FaultingReads: FileSystem {
   }
 
   private struct State {
-    var faults: [String: Fault] = [:]
+    var faults: [String: Fault] = [:] {
+      didSet { FaultingReads.planted.store(faults.count, ordering: .sequentiallyConsistent) }
+    }
     var fired: Set<String> = []
     /// Paths of the files that SQLite has opened, by descriptor.
     var paths: [Int32: String] = [:]
   }
 
   private static let state = Mutex(State())
+  /// How many faults there are. While there is none, no call waits for the lock: all suites come through here.
+  private static let planted = Atomic(0)
   private let directory: String
   private let files = SystemFiles()
   private let syncs = Mutex<[String]>([])
@@ -54,8 +58,8 @@ final class FaultingReads: FileSystem {
   }
 
   /// The errno of a call that is not to be made.
-  fileprivate static func error(of path: String?) -> Int32? {
-    guard let path else { return nil }
+  fileprivate static func error(of path: @autoclosure () -> String?) -> Int32? {
+    guard planted.load(ordering: .sequentiallyConsistent) > 0, let path = path() else { return nil }
     return state.withLock { state in
       guard let (directory, fault) = state.faults.first(where: { path.hasPrefix($0.key) }) else { return nil }
       guard fault.after == 0 else {
@@ -73,8 +77,11 @@ final class FaultingReads: FileSystem {
   private static func path(of descriptor: Int32) -> String? { state.withLock { $0.paths[descriptor] } }
 
   /// Makes a call, or fails it.
-  private static func call<Value: FixedWidthInteger>(_ path: String?, _ body: () -> Value) -> Value {
-    guard let error = error(of: path) else { return body() }
+  private static func call<Value: FixedWidthInteger>(
+    _ path: @autoclosure () -> String?,
+    _ body: () -> Value
+  ) -> Value {
+    guard let error = error(of: path()) else { return body() }
     errno = error
     return -1
   }
