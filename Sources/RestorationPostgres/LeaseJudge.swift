@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import RestorationArchive
+package import RestorationReplica
 
 /// Decides who may have a lease, for one gateway: from a server's facts about an archive, and from how long the gateway
 /// has seen no renewal of the holder. It lives longer than the brokers that ask.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import RestorationArchive
+internal import RestorationArchive
+package import RestorationReplica
 
 /// One broker's access to its user's archives in a database.
 package final class PostgresReplica: ArchiveReplica {

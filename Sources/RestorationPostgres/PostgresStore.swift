@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import RestorationArchive
+internal import RestorationArchive
+package import RestorationReplica
 internal import Synchronization
 
 /// One process's view of a database with all users' archives: makes the replicas of its brokers, remembers observations

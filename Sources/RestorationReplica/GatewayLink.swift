@@ -2,7 +2,7 @@
 
 package import JSONRPC
 package import NIOCore
-package import RestorationArchive
+internal import RestorationArchive
 package import RestorationTransport
 package import RestorationWire
 internal import Synchronization

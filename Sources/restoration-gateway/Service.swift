@@ -19,7 +19,7 @@ enum Endpoint: Sendable {
     if let inherited {
       self = .inherited(inherited)
     } else {
-      self = .path(try SocketPath(path ?? ReplicaSettings.gatewaySocket))
+      self = .path(try SocketPath(path ?? SocketPath.gateway))
     }
   }
 

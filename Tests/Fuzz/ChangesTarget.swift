@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import RestorationReplica
 
 extension FuzzTarget {
   /// Changes of an archive that another host is said to have made. If they can be read, they are written as the same

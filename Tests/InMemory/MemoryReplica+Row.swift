@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import RestorationReplica
 
 extension MemoryReplica {
   /// An archive at the replica.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import RestorationArchive
+internal import RestorationArchive
+package import RestorationReplica
 internal import Synchronization
 
 /// A replica whose servers, network and clock a test owns. It has one database; `promote` has a server take over that

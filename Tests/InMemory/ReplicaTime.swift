@@ -2,6 +2,7 @@
 
 internal import NIOCore
 package import RestorationArchive
+package import RestorationReplica
 internal import Synchronization
 
 /// Time that a test owns, for hosts that share a replica.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import RestorationArchive
+internal import RestorationArchive
+package import RestorationReplica
 internal import Synchronization
 
 /// A replica of which somebody has the server: what it grants, loads and lists is as he wants it to be.

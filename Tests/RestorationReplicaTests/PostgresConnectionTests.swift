@@ -3,6 +3,7 @@
 internal import Glibc
 internal import RestorationArchive
 internal import RestorationPostgres
+internal import RestorationReplica
 internal import TestSupport
 internal import Testing
 

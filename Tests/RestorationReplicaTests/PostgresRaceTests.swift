@@ -2,6 +2,7 @@
 
 internal import RestorationArchive
 internal import RestorationPostgres
+internal import RestorationReplica
 internal import TestSupport
 internal import Testing
 
@@ -325,11 +326,11 @@ internal import Testing
     if case .elsewhere(let holder) = other { #expect(holder.host == "A") } else { Issue.record("B got it") }
     try await a.link.release(third.lease, .left(upto: 3, summary: []))
     let fourth = try await b.acquire(second.standing)
-    let copy = CatchingUp.Copy(archive: "copy", tip: ReplicaTip(sequence: 3, change: .numbered(3)))
+    let copy = CarriedCopy(archive: "copy", tip: ReplicaTip(sequence: 3, change: .numbered(3)))
     let catching = CatchingUp(copy, second.standing, fourth)
     #expect(catching.step == .install && catching.isConflict)
     // One that has nothing of its own is only behind.
-    let former = CatchingUp.Copy(archive: "copy", tip: ReplicaTip(sequence: 2, change: .numbered(2)))
+    let former = CarriedCopy(archive: "copy", tip: ReplicaTip(sequence: 2, change: .numbered(2)))
     let behind = CatchingUp(former, first.standing, fourth)
     #expect(behind.step == .apply(after: 2) && !behind.isConflict)
   }

@@ -2,6 +2,7 @@
 
 internal import RestorationArchive
 internal import RestorationPostgres
+internal import RestorationReplica
 internal import Synchronization
 internal import TestSupport
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import RestorationReplica
 internal import TestSupport
 internal import Testing
 
@@ -45,7 +46,7 @@ internal import Testing
     try await b.append(1, 2, other.lease, change: 7)
     #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, lost.lease) } == .voided)
     let back = try await a.acquire(lost.standing, isForced: true)
-    let copy = CatchingUp.Copy(archive: "copy", tip: ReplicaTip(sequence: 2, change: .numbered(2)))
+    let copy = CarriedCopy(archive: "copy", tip: ReplicaTip(sequence: 2, change: .numbered(2)))
     let catching = CatchingUp(copy, lost.standing, back)
     #expect(catching.step == .install && catching.isConflict)
   }

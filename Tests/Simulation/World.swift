@@ -6,6 +6,7 @@ internal import Logging
 internal import NIOCore
 internal import RestorationArchive
 internal import RestorationBroker
+internal import RestorationReplica
 internal import RestorationTransport
 internal import RestorationWire
 internal import SeededRandom

@@ -15,12 +15,12 @@ import sys
 SEEDS = 10_000
 PORTION = 250
 STORE = "RestorationArchive"
+FLEET = "RestorationReplica"
 BROKER = "RestorationBroker"
 CLIENT = "RestorationClient"
 MEMORY = "InMemory"
 SERVICE = "Service/"
 CORE = "Core/"
-REPLICA = "Replica/"
 
 DROP_ALL = "for node in session.objects.values.sorted(by: { $0.id < $1.id }) { drop(node) }"
 
@@ -112,20 +112,20 @@ HOSTS_FAULTS = [
     ("what is there already is confirmed although no other server has it", MEMORY, "MemoryReplica.swift",
      "      let value = try body(&state)\n", "      let before = state.written\n      let value = try body(&state)\n"
      "      defer { if PLANTED, state.written == before { state.due = 0 } }\n"),
-    # Store
-    ("a copy of an earlier lease counts as only behind", STORE, REPLICA + "CatchingUp.swift",
+    # Fleet
+    ("a copy of an earlier lease counts as only behind", FLEET, "Copies/CatchingUp.swift",
      "guard common == sequence else", "guard common == sequence || PLANTED else"),
-    ("a lease that has lapsed may be written", STORE, REPLICA + "LeaseHolding.swift",
+    ("a lease that has lapsed may be written", FLEET, "Leases/LeaseHolding.swift",
      "now < until ? .granted : .lapsed", "now < until || PLANTED ? .granted : .lapsed"),
-    ("what joins a transaction after the lease is acknowledged", STORE, REPLICA + "ReplicatedArchive.swift",
+    ("what joins a transaction after the lease is acknowledged", FLEET, "Store/ReplicatedArchive.swift",
      "leases.renew()\n        throw unconfirmed", "leases.renew()\n        if !PLANTED { throw unconfirmed }"),
-    ("a renewal counts from its answer", STORE, REPLICA + "ReplicatedArchive.swift",
+    ("a renewal counts from its answer", FLEET, "Store/ReplicatedArchive.swift",
      "holding.renewed(lease, asked: asked)", "holding.renewed(lease, asked: PLANTED ? now : asked)"),
-    ("a lease that was kept to send what is left is trusted", STORE, REPLICA + "ReplicatedArchive+Opening.swift",
+    ("a lease that was kept to send what is left is trusted", FLEET, "Store/ReplicatedArchive+Opening.swift",
      "if lease == nil, let kept = holding.lease {", "if !PLANTED, lease == nil, let kept = holding.lease {"),
-    ("what others do not have is not set aside", STORE, REPLICA + "ReplicatedArchive+Opening.swift",
+    ("what others do not have is not set aside", FLEET, "Store/ReplicatedArchive+Opening.swift",
      "plan.isConflict ? found", "plan.isConflict && !PLANTED ? found"),
-    ("what the replica does not have is acknowledged", STORE, REPLICA + "ReplicatedArchive.swift",
+    ("what the replica does not have is acknowledged", FLEET, "Store/ReplicatedArchive.swift",
      "if let error = await stored(transaction.upto) { throw error }",
      "if let error = await stored(transaction.upto), !PLANTED { throw error }"),
 ]

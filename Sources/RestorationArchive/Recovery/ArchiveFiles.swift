@@ -3,7 +3,7 @@
 /// The names of one application's files in the archives directory.
 ///
 /// `+` is invalid in the name of an application, so no application's archive can be mistaken for another's copy.
-struct ArchiveFiles {
+package struct ArchiveFiles {
   let application: String
 
   init(_ application: String) { self.application = application }
@@ -25,8 +25,10 @@ struct ArchiveFiles {
   /// them, or when there is a new archive.
   var removed: String { "\(application)+removed" }
 
-  /// The host's note of the copy and the replica (`ReplicaNote`).
+  /// This host's note of the copy and the replica (`ArchiveCarrying`).
   var replica: String { application + Self.replicaSuffix }
+  /// A longer file is no such note.
+  package static let noteBytesMax = 16_384
   /// A copy on its way to the replica, or aside, and one that comes from there.
   var outgoing: String { "\(application)+outgoing\(Self.suffix)" }
   var incoming: String { "\(application)+incoming\(Self.suffix)" }
@@ -66,7 +68,7 @@ struct ArchiveFiles {
 
   /// The application of which a copy with this name was set aside; `nil` for every other name. Such a copy is read, and
   /// removed, as if it were an application of that name.
-  static func application(ofCopy name: String) -> String? {
+  package static func application(ofCopy name: String) -> String? {
     guard let mark = name.utf8.firstIndex(of: UInt8(ascii: "+")) else { return nil }
     let files = ArchiveFiles(String(name[..<mark]))
     let number = name.utf8.dropFirst(files.conflictPrefix.utf8.count)
@@ -76,13 +78,13 @@ struct ArchiveFiles {
     return files.application
   }
 
-  static func isSetAside(_ name: String) -> Bool { application(ofCopy: name) != nil }
+  package static func isSetAside(_ name: String) -> Bool { application(ofCopy: name) != nil }
 
   var isSetAside: Bool { Self.isSetAside(application) }
 
   /// Whether a text names an application: `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`, optionally `@` and an instance of the
   /// same letters, at most 48.
-  static func isApplication(_ text: String) -> Bool {
+  package static func isApplication(_ text: String) -> Bool {
     let parts = text.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
     switch parts.count {
     case 1: return isName(parts[0], lengthMax: 128)

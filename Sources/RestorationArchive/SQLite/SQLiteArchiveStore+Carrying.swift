@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension SQLiteArchiveStore: ArchiveCarrying {
-  package nonisolated var copyVersion: Int { max(Int(ArchiveSchema.version), Int(ChangeBatch.version)) }
+  package nonisolated var copyVersion: Int { Int(ArchiveSchema.version) }
 
   nonisolated(nonsending) package func tip(_ lease: ArchiveLease) async throws(ArchiveError) -> ReplicaTip {
     try await archive(lease).tip(lease)
@@ -28,12 +28,12 @@ extension SQLiteArchiveStore: ArchiveCarrying {
     }
   }
 
-  nonisolated(nonsending) package func note(of application: String) async throws(ArchiveError) -> ReplicaNote {
+  nonisolated(nonsending) package func note(of application: String) async throws(ArchiveError) -> String? {
     try await visiting(application) { archive throws(ArchiveError) in try await archive.note() }
   }
 
   nonisolated(nonsending) package func keep(
-    _ note: ReplicaNote?,
+    _ note: String?,
     of application: String
   ) async throws(ArchiveError) {
     try await visiting(application) { archive throws(ArchiveError) in try await archive.keep(note) }
@@ -83,7 +83,7 @@ extension SQLiteArchiveStore: ArchiveCarrying {
 
   nonisolated(nonsending) package func endIncoming(
     _ application: String
-  ) async throws(ArchiveError) -> CatchingUp.Copy {
+  ) async throws(ArchiveError) -> CarriedCopy {
     try await visiting(application) { archive throws(ArchiveError) in try await archive.endIncoming() }
   }
 
@@ -130,20 +130,20 @@ extension ApplicationArchive {
 
   // MARK: The note
 
-  fileprivate func note() throws(ArchiveError) -> ReplicaNote {
+  fileprivate func note() throws(ArchiveError) -> String? {
     try onFiles { () throws(SystemError) in
-      guard case .file(let size, _, _) = try directory.entry(files.replica), size <= ReplicaNote.bytesMax else {
-        return ReplicaNote()
+      guard case .file(let size, _, _) = try directory.entry(files.replica), size <= ArchiveFiles.noteBytesMax else {
+        return nil
       }
       var text: [UInt8] = []
       try directory.read(files.replica) { text.append(contentsOf: $0) }
-      return ReplicaNote(String(decoding: text, as: UTF8.self)) ?? ReplicaNote()
+      return String(decoding: text, as: UTF8.self)
     }
   }
 
-  fileprivate func keep(_ note: ReplicaNote?) throws(ArchiveError) {
+  fileprivate func keep(_ note: String?) throws(ArchiveError) {
     try onFiles { () throws(SystemError) in
-      if let note { return try directory.keep(note.text, as: files.replica) }
+      if let note { return try directory.keep(note, as: files.replica) }
       try directory.remove(files.replica)
       try directory.sync()
     }
@@ -207,7 +207,7 @@ extension ApplicationArchive {
 
   fileprivate func dropIncoming() { removeDraft(files.incoming) }
 
-  fileprivate func endIncoming() throws(ArchiveError) -> CatchingUp.Copy {
+  fileprivate func endIncoming() throws(ArchiveError) -> CarriedCopy {
     var tip = ReplicaTip()
     let path = directory.pathname(files.incoming)
     let isEmpty = try onFiles { () throws(SystemError) in try directory.entry(files.incoming).bytes == 0 }
@@ -221,7 +221,7 @@ extension ApplicationArchive {
       try SQLiteArchive.settle(at: path, in: directory.system, damage: nil)
     }
     try onFiles { () throws(SystemError) in try directory.syncFile(files.incoming) }
-    return CatchingUp.Copy(archive: archive, tip: tip)
+    return CarriedCopy(archive: archive, tip: tip)
   }
 
   /// Checks a copy from outside. Returns its tip.

@@ -64,7 +64,7 @@ extension ArchiveChange {
     return content + Self.overhead
   }
 
-  var textBytes: Int {
+  package var textBytes: Int {
     switch self {
     case .state(let record): record.bytes
     case .node(let record): record.textBytes

@@ -8,7 +8,7 @@ internal import Synchronization
 /// overlap, and each sees the effects of the former ones.
 ///
 /// A lane with an urgent job (of more than medium priority) goes before others.
-final class ArchiveLane: SerialExecutor, TaskExecutor {
+package final class ArchiveLane: SerialExecutor, TaskExecutor {
   private struct State {
     var jobs: [UnownedJob] = []
     var isScheduled = false
@@ -20,7 +20,7 @@ final class ArchiveLane: SerialExecutor, TaskExecutor {
 
   init(of threads: ArchiveThreads) { self.threads = threads }
 
-  func enqueue(_ job: consuming ExecutorJob) {
+  package func enqueue(_ job: consuming ExecutorJob) {
     let isUrgent = job.priority.rawValue > TaskPriority.medium.rawValue
     let job = UnownedJob(job)
     let wasScheduled = state.withLock { state in

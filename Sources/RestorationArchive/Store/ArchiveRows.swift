@@ -41,9 +41,9 @@ protocol ArchiveRows {
 }
 
 /// The numbers of an archive that every commit writes anew.
-struct ArchiveTip: Hashable {
+package struct ArchiveTip: Hashable {
   /// No archive reaches this number. A higher one from a file or another host is refused. Handles are made of it.
-  static let sequenceMax: SequenceNumber = 1 << 44 - 1
+  package static let sequenceMax: SequenceNumber = 1 << 44 - 1
 
   var sequence: SequenceNumber = 0
   var changeID: ChangeID?

@@ -10,11 +10,11 @@ internal import Synchronization
 ///
 /// The first thread starts with the store. Another starts when a lane has jobs and all threads are busy, up to
 /// `countMax`. If the system refuses it, the lane waits. An idle thread is blocked and makes no system call.
-final class ArchiveThreads: Sendable {
+package final class ArchiveThreads: Sendable {
   static let countMax = 8
   private let pool = Pool()
 
-  init() throws(ArchiveError) {
+  package init() throws(ArchiveError) {
     let code = pool.start(pool.addWorker())
     guard code == 0 else {
       throw ArchiveError(.definite, "cannot start a thread: \(String(cString: strerror(code)))")
@@ -23,7 +23,7 @@ final class ArchiveThreads: Sendable {
 
   deinit { pool.stop() }
 
-  func lane() -> ArchiveLane { ArchiveLane(of: self) }
+  package func lane() -> ArchiveLane { ArchiveLane(of: self) }
 
   var progress: StoreProgress { pool.progress }
 

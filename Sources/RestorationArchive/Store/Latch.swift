@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// Makes calls wait, without a thread, until it is opened. Each call is a job of this executor, which runs jobs only
 /// when open. A continuation would resume them on a thread of the runtime.
-final class Latch: SerialExecutor {
+package final class Latch: SerialExecutor {
   private struct Waiters {
     var jobs: [UnownedJob] = []
     var isOpen = false
@@ -12,6 +12,8 @@ final class Latch: SerialExecutor {
   }
 
   private let state = Mutex(Waiters())
+
+  package init() {}
 
   private actor Waiting {
     private let latch: Latch
@@ -24,10 +26,10 @@ final class Latch: SerialExecutor {
   }
 
   /// Returns the error of `open`.
-  nonisolated(nonsending) func wait() async -> ArchiveError? { await Waiting(at: self).error }
+  nonisolated(nonsending) package func wait() async -> ArchiveError? { await Waiting(at: self).error }
 
   /// Only the first call counts.
-  func open(_ error: ArchiveError? = nil) {
+  package func open(_ error: ArchiveError? = nil) {
     let jobs = state.withLock { state in
       guard !state.isOpen else { return [UnownedJob]() }
       (state.isOpen, state.error) = (true, error)
@@ -37,7 +39,7 @@ final class Latch: SerialExecutor {
     for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
   }
 
-  func enqueue(_ job: consuming ExecutorJob) {
+  package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     let isOpen = state.withLock { state in
       if !state.isOpen { state.jobs.append(job) }

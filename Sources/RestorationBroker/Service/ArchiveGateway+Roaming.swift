@@ -11,7 +11,9 @@ extension ArchiveGateway {
   var isShipping: Bool { (store as? any ArchiveRoaming)?.isShipping ?? false }
 
   func answer(_ request: ReplicaRequest, to caller: Caller, for delegate: isolated some Delegate) {
-    guard let store = store as? ReplicatedStore else { return delegate.send(request.answerWithoutReplica, to: caller) }
+    guard let store = store as? any ArchiveReplicating else {
+      return delegate.send(request.answerWithoutReplica, to: caller)
+    }
     Task {
       let answer = await store.answer(request)
       delegate.send(answer, to: caller)

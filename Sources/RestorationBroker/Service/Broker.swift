@@ -14,7 +14,7 @@ package final class Broker: Sendable {
   let listener: UnixListener
   let service: BrokerService
   let store: any ArchiveStore
-  private let replicated: ReplicatedStore?
+  private let replicated: (any ArchiveReplicating)?
   private let logger: Logger
   /// `nil` if the broker uses the computer's clock.
   package let clock: TestClock?
@@ -26,7 +26,7 @@ package final class Broker: Sendable {
   ///   - descriptors: holds connections when this process ends; `nil` ends them with it.
   ///   - inherited: the connections held for the former process.
   ///   - manager: the user's service manager; `nil` if there is none.
-  ///   - replica: makes the replica of archives that follow their user, if that is configured.
+  ///   - replica: makes the store of archives that follow their user, if that is configured.
   ///   - whenLost: called with the reason when no client can connect any longer. The process must end in order, with an
   ///     error.
   ///   - whenFatal: called when the broker cannot continue without breaking a promise. The process must end at once,
@@ -49,7 +49,7 @@ package final class Broker: Sendable {
     let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
     let lock = try Self.lock(archives.path, logger)
     let files = try Self.files(limits, in: archives.path)
-    replicated = try Self.replicated(configuration, around: files, eventLoop, replica)
+    replicated = try replica?(files, eventLoop, AppendMeter())
     let store: any ArchiveStore = replicated ?? files
     if replicated == nil, !files.isReadOnly { try Self.forgetReplica(of: files, logger) }
     let watcher = try ProcessWatcher()
@@ -118,17 +118,6 @@ package final class Broker: Sendable {
     )
     let upkeep = ArchiveUpkeep(archiveBytesMax: limits.archiveBytesMax)
     return try SQLiteArchiveStore(directory: directory, quota: quota, upkeep: upkeep)
-  }
-
-  private static func replicated(
-    _ configuration: BrokerConfiguration,
-    around files: SQLiteArchiveStore,
-    _ eventLoop: any EventLoop,
-    _ source: ReplicaSource?
-  ) throws -> ReplicatedStore? {
-    guard let settings = configuration.replica, let source else { return nil }
-    let max = configuration.limits.archiveBytesMax
-    return try ReplicatedStore(around: files, settings, archiveBytesMax: max, wakingOn: eventLoop, by: source)
   }
 
   private static func forgetReplica(of files: SQLiteArchiveStore, _ logger: Logger) throws {

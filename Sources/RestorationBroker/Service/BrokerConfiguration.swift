@@ -28,6 +28,7 @@ package struct BrokerConfiguration: Sendable {
   package var testClock: Int64?
   /// The longest time of the save rounds at the end.
   package var stopRoundMilliseconds: Int { limits.stopRoundMilliseconds }
+  package var archiveBytesMax: Int { limits.archiveBytesMax }
 
   package enum Endpoint: Sendable {
     case path(SocketPath)
@@ -98,7 +99,7 @@ package struct BrokerConfiguration: Sendable {
       Self.idleExitRange
     )
     restoreAtLogin = try settings.policies()
-    replica = try settings.replica { Host.configurationDirectory(variable).map { ReplicaSettings.keys(in: $0) } }
+    replica = try settings.replica { Host.keyDirectory(variable) }
     limits = try settings.limits()
   }
 

@@ -67,7 +67,7 @@ extension BrokerStatistics {
       "cachedBytes": Int64(archives.cachedBytes), "timers": Int64(timers.count),
       "subscriptions": Int64(core.subscriptionCount), "readOnly": archives.store.isReadOnly ? 1 : 0,
     ]
-    if let store = archives.store as? ReplicatedStore { add(store.figures, store.appendDurations) }
+    if let store = archives.store as? any ArchiveReplicating { add(store.figures, store.appendDurations) }
   }
 
   private mutating func add(_ replica: ReplicaFigures, _ appends: Durations?) {

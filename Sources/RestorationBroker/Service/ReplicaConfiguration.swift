@@ -2,6 +2,7 @@
 
 internal import JSONRPC
 package import RestorationArchive
+internal import RestorationTransport
 
 /// The setting `replica` (`Protocol/service.md`): where archives that follow their user go, and their limits.
 package struct ReplicaConfiguration: Hashable, Sendable {
@@ -13,9 +14,9 @@ package struct ReplicaConfiguration: Hashable, Sendable {
     case none
   }
 
-  package var socket = ReplicaSettings.gatewaySocket
-  package var acknowledgement = ShippingQueue.Promise.disk
-  package var leaseSeconds = ShippingQueue.Promise.disk.leaseSeconds
+  package var socket = SocketPath.gateway
+  package var acknowledgement = ReplicaPromise.disk
+  package var leaseSeconds = ReplicaPromise.disk.leaseSeconds
   package var keys: Keys
   /// This host's name for users of other hosts; `nil` for the machine's name.
   package var host: String?
@@ -55,7 +56,7 @@ extension ReplicaConfiguration {
       self.host = host
     }
     if let word = try text("acknowledge") {
-      guard let acknowledgement = ShippingQueue.Promise(rawValue: word) else {
+      guard let acknowledgement = ReplicaPromise(rawValue: word) else {
         throw fault("acknowledge", "\(word) is unknown; choose disk or replica")
       }
       self.acknowledgement = acknowledgement
@@ -112,7 +113,7 @@ extension ReplicaConfiguration {
   }
 }
 
-extension ShippingQueue.Promise {
+extension ReplicaPromise {
   /// The seconds of a lease. A broker that acknowledges by its own disk continues without the database for that long;
   /// one that waits for the database gains nothing from a long lease.
   fileprivate var leaseSeconds: Int {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import RestorationArchive
+internal import RestorationReplica
 
 package protocol PostgresServer: Sendable {
   /// - Parameter user: whose turn the call takes among those that wait.

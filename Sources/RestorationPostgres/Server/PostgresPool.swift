@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import RestorationReplica
 internal import Synchronization
 internal import SystemdSupport
 

@@ -18,7 +18,7 @@ package struct KeyDirectory: Sendable {
   ///
   /// - Parameter variable: returns the value of a variable of the environment.
   package static func usual(_ variable: (String) -> String?) -> String? {
-    Host.configurationDirectory(variable).map { ReplicaSettings.keys(in: $0) }
+    Host.keyDirectory(variable)
   }
 
   // MARK: Reading

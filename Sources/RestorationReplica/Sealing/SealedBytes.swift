@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import RestorationArchive
+internal import RestorationArchive
 
 /// The parts of sealed bytes (`Protocol/replica-format.md`).
 package struct SealedBytes: Sendable {

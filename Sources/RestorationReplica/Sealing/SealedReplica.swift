@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import RestorationArchive
+internal import RestorationArchive
 internal import Synchronization
 
 /// A replica that learns nothing of the archives' contents: all data is sealed before it is sent, and opened when it

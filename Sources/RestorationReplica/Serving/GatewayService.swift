@@ -3,7 +3,7 @@
 package import JSONRPC
 internal import Logging
 package import NIOCore
-package import RestorationArchive
+internal import RestorationArchive
 package import RestorationTransport
 internal import RestorationWire
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import JSONRPC
-package import RestorationArchive
+internal import RestorationArchive
 internal import RestorationWire
 
 /// The errors that only the gateway has; the others are in `Protocol/errors.md`. A case's name is the word in

@@ -5,6 +5,9 @@ package struct SocketPath: Hashable, Sendable {
   /// The address field has 108 bytes, the last of them NUL.
   package static let bytesMax = 107
 
+  /// The default path of the gateway's socket (`Protocol/gateway.md`), for the gateway and for brokers.
+  package static let gateway = "/run/restoration-gateway/gateway.sock"
+
   package let path: String
   package let directoryUse: PrivateDirectory.Use
   /// The lock, by default beside the socket: `broker.lock` for `broker.sock`.

@@ -35,6 +35,12 @@ package enum Host {
     return variable("HOME").map { "\($0)/.config/restorationd" }
   }
 
+  /// The default directory of the keys by which archives are sealed that follow their user, as
+  /// `configurationDirectory`.
+  package static func keyDirectory(_ variable: (String) -> String?) -> String? {
+    configurationDirectory(variable).map { "\($0)/keys" }
+  }
+
   /// Lets this process open at least `count` descriptors, within the hard limit. Returns how many it may open now; 0 if
   /// unknown. Call once, early.
   @discardableResult

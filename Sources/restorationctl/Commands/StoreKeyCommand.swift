@@ -2,8 +2,11 @@
 
 internal import ArgumentParser
 internal import JSONRPC
-internal import RestorationReplica
 internal import RestorationWire
+
+#if Fleet
+internal import RestorationReplica
+#endif
 
 struct StoreKeyCommand: ControlCommand {
   static let configuration = CommandConfiguration(
@@ -50,6 +53,7 @@ struct StoreKeyNewCommand: ControlCommand {
   var keys: String?
 
   func run() async throws {
+    #if Fleet
     let directory = try keys ?? Self.defaultDirectory()
     let key: ReplicaKeyID
     do throws(ReplicaKeyError) {
@@ -62,8 +66,13 @@ struct StoreKeyNewCommand: ControlCommand {
       writer.member("directory", directory)
     }
     try output.print(document, or: "\(key)\n")
+    #else
+    let hint = "Use a restorationctl that was built with it."
+    throw Failure(ExitStatus.refused, kind: "noKey", "built without the package trait Fleet", hint: hint)
+    #endif
   }
 
+  #if Fleet
   private static func defaultDirectory() throws -> String {
     guard let directory = KeyDirectory.usual(Terminal.variable), directory.hasPrefix("/") else {
       let hint = "Name the directory with --keys."
@@ -71,4 +80,5 @@ struct StoreKeyNewCommand: ControlCommand {
     }
     return directory
   }
+  #endif
 }

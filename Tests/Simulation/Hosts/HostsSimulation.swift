@@ -50,7 +50,7 @@ final class HostsSimulation {
   init(_ history: HostsHistory, keeping: Trace.Keeping = .nothing) {
     self.history = history
     trace = Trace(keeping)
-    let promise: ShippingQueue.Promise = history.waitsForReplica ? .replica : .disk
+    let promise: ReplicaPromise = history.waitsForReplica ? .replica : .disk
     fleet = SimulatedFleet(seed: history.seed, hosts: history.hostCount, promise, trace)
     checker = HostsChecker(HostsHistory.application, waitsForReplica: history.waitsForReplica, trace)
   }

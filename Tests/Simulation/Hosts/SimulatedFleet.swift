@@ -5,6 +5,7 @@ internal import InMemory
 internal import NIOCore
 internal import RestorationArchive
 internal import RestorationBroker
+internal import RestorationReplica
 internal import RestorationWire
 
 /// Hosts that share a replica, and one clock.
@@ -14,7 +15,7 @@ final class SimulatedFleet {
   let network: SimulatedNetwork
   let hosts: [World]
 
-  init(seed: UInt64, hosts count: Int, _ promise: ShippingQueue.Promise, _ trace: Trace) {
+  init(seed: UInt64, hosts count: Int, _ promise: ReplicaPromise, _ trace: Trace) {
     let network = SimulatedNetwork(seed: seed &+ 5)
     self.network = network
     var limits = Limits()
@@ -32,7 +33,7 @@ final class SimulatedFleet {
 
   private static func store(
     of host: String,
-    _ promise: ShippingQueue.Promise,
+    _ promise: ReplicaPromise,
     _ network: SimulatedNetwork,
     around files: SQLiteArchiveStore,
     _ loop: TestEventLoop,

@@ -3,6 +3,7 @@
 internal import InMemory
 internal import NIOCore
 internal import RestorationArchive
+internal import RestorationReplica
 internal import SeededRandom
 
 /// The ways of several hosts to one replica, whose calls and answers take time, come late, or are lost.
