@@ -125,27 +125,18 @@ package final class PostgresReplica: ArchiveReplica {
   }
 
   private func grant(_ application: String, _ row: PostgresRow) throws(ReplicaError) -> ReplicaGrant {
-    guard let archive = row.integer(1), let lease = row.uuid(2) else { throw Self.mismatch }
+    let told = row.text(7) ?? ""
+    guard let archive = row.integer(1), let lease = row.uuid(2),
+      let reigns = told.isEmpty ? [] : [ReplicaReign](text: told)
+    else { throw Self.mismatch }
     return ReplicaGrant(
       lease: ReplicaLease(application: application, archive: archive, id: LeaseID(lease)),
       history: row.text(3) ?? "",
       base: row.integer(4) ?? 0,
       tip: ReplicaTip(sequence: row.integer(5) ?? 0, change: row.uuid(6)),
-      reigns: try reigns(row.text(7) ?? ""),
+      reigns: reigns,
       former: row.text(8).map { ReplicaHolder(host: $0, since: row.integer(9) ?? 0) }
     )
-  }
-
-  private func reigns(_ text: String) throws(ReplicaError) -> [ReplicaReign] {
-    var reigns: [ReplicaReign] = []
-    for word in text.split(separator: ",") {
-      let parts = word.split(separator: " ")
-      guard parts.count == 2, let lease = LeaseID(parts[0]), let end = SequenceNumber(parts[1]) else {
-        throw Self.mismatch
-      }
-      reigns.append(ReplicaReign(lease, end: end))
-    }
-    return reigns
   }
 
   nonisolated(nonsending) package func renew() async throws(ReplicaError) -> ReplicaRenewal {

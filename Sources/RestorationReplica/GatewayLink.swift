@@ -48,6 +48,16 @@ package actor GatewayLink: ForwardingReplica {
     let deadline: Scheduled<Void>
   }
 
+  private struct Message: Sendable {
+    let method: String
+    let parameters: JSONText
+    let isBrief: Bool
+
+    init<Method: GatewayMethod>(_ method: Method) {
+      (self.method, parameters, isBrief) = (Method.method, method.text, Method.isBrief)
+    }
+  }
+
   private enum Ending: Sendable {
     case answered(Response.Outcome)
     /// Nothing of the call has reached the gateway.
@@ -90,7 +100,7 @@ package actor GatewayLink: ForwardingReplica {
   nonisolated(nonsending) package func call<Method: ReplicaMethod>(
     _ method: Method
   ) async throws(ReplicaError) -> Method.Reply {
-    let ending = await send(Method.method, method.text, isBrief: Method.isBrief)
+    let ending = await send(Message(method))
     let reply = Result { () throws(ReplicaError) in try Self.reply(to: method, ending.get()) }
     note(reply)
     return try reply.get()
@@ -118,40 +128,27 @@ package actor GatewayLink: ForwardingReplica {
     }
   }
 
-  private func send(
-    _ method: String,
-    _ parameters: JSONText,
-    isBrief: Bool
-  ) async -> Result<Ending, ReplicaError> {
-    let first = await sendOnce(method, parameters, isBrief: isBrief)
+  private func send(_ message: Message) async -> Result<Ending, ReplicaError> {
+    let first = await sendOnce(message)
     // The gateway may have closed the connection a moment ago and be back.
     guard case .success(.unsent) = first else { return first }
-    return await sendOnce(method, parameters, isBrief: isBrief)
+    return await sendOnce(message)
   }
 
-  private func sendOnce(
-    _ method: String,
-    _ parameters: JSONText,
-    isBrief: Bool
-  ) async -> Result<Ending, ReplicaError> {
+  private func sendOnce(_ message: Message) async -> Result<Ending, ReplicaError> {
     switch await open() {
     case .success(let connection):
-      let ending = await exchange(method, parameters, isBrief: isBrief, on: connection)
+      let ending = await exchange(message, on: connection)
       if case .unsent(let reason) = ending { end(connection, reason) }
       return .success(ending)
     case .failure(let error): return .failure(error)
     }
   }
 
-  private func exchange(
-    _ method: String,
-    _ parameters: JSONText,
-    isBrief: Bool,
-    on connection: Connection
-  ) async -> Ending {
-    let milliseconds = isBrief ? patience.briefMilliseconds : patience.milliseconds
+  private func exchange(_ message: Message, on connection: Connection) async -> Ending {
+    let milliseconds = message.isBrief ? patience.briefMilliseconds : patience.milliseconds
     return await withCheckedContinuation { waiting in
-      guard let id = connection.call(method: method, parameters: parameters) else {
+      guard let id = connection.call(method: message.method, parameters: message.parameters) else {
         return waiting.resume(returning: .unsent("the gateway has closed the connection; \(Self.remedy)"))
       }
       let deadline = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) { [weak self] in
@@ -178,10 +175,7 @@ package actor GatewayLink: ForwardingReplica {
     defer { opening = nil }
     do throws(ReplicaError) {
       let connection = try await connect()
-      _ = try Self.reply(
-        to: introduction,
-        await exchange(Attach.method, introduction.text, isBrief: Attach.isBrief, on: connection)
-      )
+      _ = try Self.reply(to: introduction, await exchange(Message(introduction), on: connection))
       (isAttached, lastFailure) = (true, nil)
       // Notifications may have been missed meanwhile.
       if wasAttached { attention() }

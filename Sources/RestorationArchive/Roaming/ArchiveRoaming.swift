@@ -78,10 +78,6 @@ package struct ArchiveLoss: Hashable, Sendable {
   package init(host: String? = nil, since: Int64? = nil, unshipped: Int64 = 0) {
     (self.host, self.since, self.unshipped) = (host, since, unshipped)
   }
-
-  package init(to holder: ReplicaHolder?, unshipped: Int64 = 0) {
-    self.init(host: holder?.host, since: holder?.since, unshipped: unshipped)
-  }
 }
 
 package struct ArchiveLag: Hashable, Sendable {

@@ -2,7 +2,7 @@
 
 internal import RestorationArchive
 
-// The fields of each part of a batch: one function writes them, one reads them.
+// The parts of a batch. The fields of a record are said once: the same walk writes and reads them.
 
 extension ArchiveChange: ChangeField {
   func write(to writer: inout ChangeWriter) {
@@ -70,150 +70,94 @@ extension ChangeBatch.Transaction: ChangeField {
   }
 }
 
-extension NodeRecord: ChangeField {
-  func write(to writer: inout ChangeWriter) {
-    writer.write(node)
-    writer.write(parent)
-    writer.write(component)
-    writer.write(kind)
-    writer.write(classes)
-    writer.write(restorationClass)
-    writer.write(storyboard)
-    writer.write(keepsForever)
-    writer.write(isConfidential)
-    writer.write(isRemoved)
-    writer.write(successor)
-  }
+extension NodeRecord: ChangeRecord {
+  static var blank: NodeRecord { NodeRecord(node: 0, parent: nil, component: nil, kind: .object) }
 
-  init(from reader: inout ChangeReader) throws(ChangeBatchError) {
-    self.init(
-      node: try reader.read(),
-      parent: try reader.read(),
-      component: try reader.read(),
-      kind: try reader.read(),
-      classes: try reader.read(),
-      restorationClass: try reader.read(),
-      storyboard: try reader.read(),
-      keepsForever: try reader.read(),
-      isConfidential: try reader.read(),
-      isRemoved: try reader.read(),
-      successor: try reader.read()
-    )
+  mutating func walk<Walk: ChangeWalk>(_ fields: inout Walk) throws(Walk.Failure) {
+    try fields.visit(&node)
+    try fields.visit(&parent)
+    try fields.visit(&component)
+    try fields.visit(&kind)
+    try fields.visit(&classes)
+    try fields.visit(&restorationClass)
+    try fields.visit(&storyboard)
+    try fields.visit(&keepsForever)
+    try fields.visit(&isConfidential)
+    try fields.visit(&isRemoved)
+    try fields.visit(&successor)
   }
 }
 
-extension StateRecord: ChangeField {
-  func write(to writer: inout ChangeWriter) {
-    writer.write(node)
-    writer.write(context)
-    writer.write(session)
-    writer.write(revision)
-    writer.write(isEarly)
-    writer.write(written)
-    writer.write(text)
-    writer.write(references)
-    writer.write(elements)
-  }
+extension StateRecord: ChangeRecord {
+  static var blank: StateRecord { StateRecord(node: 0, context: 0, written: 0, text: []) }
 
-  init(from reader: inout ChangeReader) throws(ChangeBatchError) {
-    self.init(
-      node: try reader.read(),
-      context: try reader.read(),
-      session: try reader.read(),
-      revision: try reader.read(),
-      isEarly: try reader.read(),
-      written: try reader.read(),
-      text: try reader.read(),
-      references: try reader.read(),
-      elements: try reader.read()
-    )
+  mutating func walk<Walk: ChangeWalk>(_ fields: inout Walk) throws(Walk.Failure) {
+    try fields.visit(&node)
+    try fields.visit(&context)
+    try fields.visit(&session)
+    try fields.visit(&revision)
+    try fields.visit(&isEarly)
+    try fields.visit(&written)
+    try fields.visit(&text)
+    try fields.visit(&references)
+    try fields.visit(&elements)
   }
 }
 
-extension StateRow: ChangeField {
-  func write(to writer: inout ChangeWriter) {
-    writer.write(node)
-    writer.write(sequence)
-  }
+extension StateRow: ChangeRecord {
+  static var blank: StateRow { StateRow(node: 0, sequence: 0) }
 
-  init(from reader: inout ChangeReader) throws(ChangeBatchError) {
-    self.init(node: try reader.read(), sequence: try reader.read())
+  mutating func walk<Walk: ChangeWalk>(_ fields: inout Walk) throws(Walk.Failure) {
+    try fields.visit(&node)
+    try fields.visit(&sequence)
   }
 }
 
-extension GenerationRecord: ChangeField {
-  func write(to writer: inout ChangeWriter) {
-    writer.write(generation)
-    writer.write(kind)
-    writer.write(committed)
-    writer.write(objects)
-    writer.write(bytes)
-    writer.write(omitted)
-  }
+extension GenerationRecord: ChangeRecord {
+  static var blank: GenerationRecord { GenerationRecord(generation: 0, kind: "", committed: 0, objects: 0, bytes: 0) }
 
-  init(from reader: inout ChangeReader) throws(ChangeBatchError) {
-    self.init(
-      generation: try reader.read(),
-      kind: try reader.read(),
-      committed: try reader.read(),
-      objects: try reader.read(),
-      bytes: try reader.read(),
-      omitted: try reader.read()
-    )
+  mutating func walk<Walk: ChangeWalk>(_ fields: inout Walk) throws(Walk.Failure) {
+    try fields.visit(&generation)
+    try fields.visit(&kind)
+    try fields.visit(&committed)
+    try fields.visit(&objects)
+    try fields.visit(&bytes)
+    try fields.visit(&omitted)
   }
 }
 
-extension SessionRecord: ChangeField {
-  func write(to writer: inout ChangeWriter) {
-    writer.write(session)
-    writer.write(token)
-    writer.write(facts)
-    writer.write(ending)
-    writer.write(ended)
-    writer.write(restorationsAtEnd)
-  }
+extension SessionRecord: ChangeRecord {
+  static var blank: SessionRecord { SessionRecord(session: 0, token: "", facts: "") }
 
-  init(from reader: inout ChangeReader) throws(ChangeBatchError) {
-    self.init(
-      session: try reader.read(),
-      token: try reader.read(),
-      facts: try reader.read(),
-      ending: try reader.read(),
-      ended: try reader.read(),
-      restorationsAtEnd: try reader.read()
-    )
+  mutating func walk<Walk: ChangeWalk>(_ fields: inout Walk) throws(Walk.Failure) {
+    try fields.visit(&session)
+    try fields.visit(&token)
+    try fields.visit(&facts)
+    try fields.visit(&ending)
+    try fields.visit(&ended)
+    try fields.visit(&restorationsAtEnd)
   }
 }
 
-extension ClaimRecord: ChangeField {
-  func write(to writer: inout ChangeWriter) {
-    writer.write(node)
-    writer.write(session)
-    writer.write(handle)
-    writer.write(released)
-    writer.write(restorationsAtRelease)
-  }
+extension ClaimRecord: ChangeRecord {
+  static var blank: ClaimRecord { ClaimRecord(node: 0, session: 0, handle: 0) }
 
-  init(from reader: inout ChangeReader) throws(ChangeBatchError) {
-    self.init(
-      node: try reader.read(),
-      session: try reader.read(),
-      handle: try reader.read(),
-      released: try reader.read(),
-      restorationsAtRelease: try reader.read()
-    )
+  mutating func walk<Walk: ChangeWalk>(_ fields: inout Walk) throws(Walk.Failure) {
+    try fields.visit(&node)
+    try fields.visit(&session)
+    try fields.visit(&handle)
+    try fields.visit(&released)
+    try fields.visit(&restorationsAtRelease)
   }
 }
 
-extension RunRecord: ChangeField {
-  func write(to writer: inout ChangeWriter) {
-    writer.write(run)
-    writer.write(restorations)
-    writer.write(facts)
-  }
+extension RunRecord: ChangeRecord {
+  static var blank: RunRecord { RunRecord(run: 0, restorations: 0, facts: "") }
 
-  init(from reader: inout ChangeReader) throws(ChangeBatchError) {
-    self.init(run: try reader.read(), restorations: try reader.read(), facts: try reader.read())
+  mutating func walk<Walk: ChangeWalk>(_ fields: inout Walk) throws(Walk.Failure) {
+    try fields.visit(&run)
+    try fields.visit(&restorations)
+    try fields.visit(&facts)
   }
 }
 

@@ -25,7 +25,7 @@ package struct ChangeBatchError: Error, Hashable, Sendable, CustomStringConverti
 }
 
 /// Reads fields one after the other. Allocates only for bytes that are there.
-struct ChangeReader {
+struct ChangeReader: ChangeWalk {
   private let bytes: [UInt8]
   private var offset = 0
 
@@ -36,6 +36,8 @@ struct ChangeReader {
   func error(_ message: String) -> ChangeBatchError { ChangeBatchError(offset: offset, message: message) }
 
   mutating func read<Field: ChangeField>() throws(ChangeBatchError) -> Field { try Field(from: &self) }
+
+  mutating func visit(_ field: inout some ChangeField) throws(ChangeBatchError) { field = try read() }
 
   mutating func byte() throws(ChangeBatchError) -> UInt8 {
     guard !isAtEnd else { throw error("the batch ends too early") }

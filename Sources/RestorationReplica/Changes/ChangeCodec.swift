@@ -35,9 +35,8 @@ package struct ChangeBatch: Hashable, Sendable {
   /// - Parameter shared: reduces a session's record to what other hosts may know.
   package func encoded(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) -> [UInt8] {
     var writer = ChangeWriter(shared: shared)
-    writer.byte(Self.version)
-    writer.write(after)
-    writer.write(transactions)
+    writer.begin(after, count: transactions.count)
+    for transaction in transactions { writer.write(transaction) }
     return writer.bytes
   }
 }
@@ -48,9 +47,7 @@ extension ReplicaBatch {
     let (first, last) = (transactions[0], transactions[transactions.count - 1])
     var writer = ChangeWriter { $0 }
     writer.makeRoom(64 + transactions.bytes + 16 * transactions.count)
-    writer.byte(ChangeBatch.version)
-    writer.write(first.after)
-    writer.number(Int64(transactions.count))
+    writer.begin(first.after, count: transactions.count)
     for transaction in transactions {
       writer.write(transaction.change.high)
       writer.write(transaction.change.low)
@@ -81,7 +78,30 @@ protocol ChangeField {
   init(from reader: inout ChangeReader) throws(ChangeBatchError)
 }
 
-struct ChangeWriter {
+/// A value with fields, which one walk visits in the order in which they are written and read.
+protocol ChangeRecord: ChangeField {
+  static var blank: Self { get }
+  mutating func walk<Walk: ChangeWalk>(_ fields: inout Walk) throws(Walk.Failure)
+}
+
+extension ChangeRecord {
+  func write(to writer: inout ChangeWriter) {
+    var record = self
+    record.walk(&writer)
+  }
+
+  init(from reader: inout ChangeReader) throws(ChangeBatchError) {
+    self = Self.blank
+    try walk(&reader)
+  }
+}
+
+protocol ChangeWalk {
+  associatedtype Failure: Error
+  mutating func visit(_ field: inout some ChangeField) throws(Failure)
+}
+
+struct ChangeWriter: ChangeWalk {
   private(set) var bytes: [UInt8] = []
   let shared: @Sendable (SessionRecord) -> SessionRecord
 
@@ -92,9 +112,18 @@ struct ChangeWriter {
 
   mutating func makeRoom(_ count: Int) { bytes.reserveCapacity(count) }
 
+  /// Begins a batch, before its transactions.
+  mutating func begin(_ after: SequenceNumber, count: Int) {
+    byte(ChangeBatch.version)
+    number(after)
+    number(Int64(count))
+  }
+
   mutating func byte(_ byte: UInt8) { bytes.append(byte) }
 
   mutating func write(_ field: some ChangeField) { field.write(to: &self) }
+
+  mutating func visit(_ field: inout some ChangeField) throws(Never) { write(field) }
 
   mutating func write(_ tag: UInt8, _ field: some ChangeField) {
     byte(tag)

@@ -43,30 +43,13 @@ package struct ReplicaNote: Hashable, Sendable {
 }
 
 extension ReplicaStanding {
-  fileprivate var words: String {
-    let ends = reigns.map { "\($0.lease.text) \($0.end)" }
-    return [history, phase.rawValue, archive, ends.joined(separator: ",")].joined(separator: "\t")
-  }
+  fileprivate var words: String { [history, phase.rawValue, archive, reigns.text].joined(separator: "\t") }
 
   fileprivate init?(words: ArraySlice<Substring>) {
     let words = Array(words)
-    guard words.count == 4, let phase = Phase(rawValue: String(words[1])) else { return nil }
-    var reigns: [ReplicaReign] = []
-    for word in words[3].split(separator: ",", omittingEmptySubsequences: false) {
-      guard let reign = ReplicaReign(word: word) else { return nil }
-      reigns.append(reign)
-    }
-    guard reigns.count <= ReplicaReign.max else { return nil }
+    guard words.count == 4, let phase = Phase(rawValue: String(words[1])),
+      let reigns = [ReplicaReign](text: words[3]), reigns.count <= ReplicaReign.max
+    else { return nil }
     self.init(history: String(words[0]), reigns: reigns, phase: phase, archive: String(words[2]))
-  }
-}
-
-extension ReplicaReign {
-  fileprivate init?(word: Substring) {
-    let parts = word.split(separator: " ", omittingEmptySubsequences: false)
-    guard parts.count == 2, let lease = LeaseID(parts[0]), let end = SequenceNumber(parts[1]), end >= 0 else {
-      return nil
-    }
-    self.init(lease, end: end)
   }
 }

@@ -19,6 +19,22 @@ package struct ReplicaReign: Hashable, Sendable {
   package init(_ lease: LeaseID, end: SequenceNumber) { (self.lease, self.end) = (lease, end) }
 }
 
+extension [ReplicaReign] {
+  /// As a host notes them, and as a database tells them; `nil` if the text is invalid.
+  package init?(text: some StringProtocol) {
+    self.init()
+    for word in text.split(separator: ",", omittingEmptySubsequences: false) {
+      let parts = word.split(separator: " ", omittingEmptySubsequences: false)
+      guard parts.count == 2, let lease = LeaseID(parts[0]), let end = SequenceNumber(parts[1]), end >= 0 else {
+        return nil
+      }
+      append(ReplicaReign(lease, end: end))
+    }
+  }
+
+  var text: String { map { "\($0.lease.text) \($0.end)" }.joined(separator: ",") }
+}
+
 extension ReplicaStanding {
   /// The newest lease this host has had.
   package var lease: LeaseID? { reigns.last?.lease }
