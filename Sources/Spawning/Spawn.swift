@@ -7,12 +7,12 @@ package import Glibc
 /// The program inherits neither blocked nor ignored signals of this process, such as SIGPIPE.
 ///
 /// - Parameters:
-///   - variables: its environment, each as `NAME=value`.
+///   - variables: its environment, each as `NAME=value`; `nil` for that of this process.
 ///   - leadsSession: whether it leads a session: then a terminal that it opens becomes its own.
 ///   - prepare: sets up its descriptors.
 package func spawn(
   _ command: [String],
-  variables: [String],
+  variables: [String]?,
   leadsSession: Bool = false,
   _ prepare: (inout posix_spawn_file_actions_t) -> Void
 ) throws(SpawnError) -> Int32 {
@@ -33,10 +33,12 @@ package func spawn(
   posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | setSession))
   let program = command.first ?? ""
   var words: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
-  var entries: [UnsafeMutablePointer<CChar>?] = variables.map { strdup($0) } + [nil]
+  var entries: [UnsafeMutablePointer<CChar>?] = (variables ?? []).map { strdup($0) } + [nil]
   defer { for text in words + entries { free(text) } }
   var child: pid_t = 0
-  let number = posix_spawnp(&child, program, &actions, &attributes, &words, &entries)
+  let number = entries.withUnsafeMutableBufferPointer { entries in
+    posix_spawnp(&child, program, &actions, &attributes, &words, variables == nil ? environ : entries.baseAddress)
+  }
   guard number == 0 else { throw SpawnError(program: program, number: number) }
   return child
 }

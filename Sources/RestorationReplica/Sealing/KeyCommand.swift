@@ -71,7 +71,7 @@ package struct KeyCommand: Sendable {
     }
     defer { close(pair[1]) }
     do throws(SpawnError) {
-      let child = try spawn(words, variables: Self.variables, leadsSession: true) { actions in
+      let child = try spawn(words, variables: nil, leadsSession: true) { actions in
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, pair[1], STDOUT_FILENO)
       }
@@ -80,16 +80,6 @@ package struct KeyCommand: Sendable {
       close(pair[0])
       throw failure("cannot be started: \(String(cString: strerror(error.number))); name another command")
     }
-  }
-
-  private static var variables: [String] {
-    var variables: [String] = []
-    var next = environ
-    while let entry = next.pointee {
-      variables.append(String(cString: entry))
-      next += 1
-    }
-    return variables
   }
 
   /// Reads its output to the end or to the limit; false after the deadline.

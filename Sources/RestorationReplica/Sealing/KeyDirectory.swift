@@ -17,9 +17,7 @@ package struct KeyDirectory: Sendable {
   /// The default directory; `nil` if no variable tells where it is.
   ///
   /// - Parameter variable: returns the value of a variable of the environment.
-  package static func usual(_ variable: (String) -> String?) -> String? {
-    Host.keyDirectory(variable)
-  }
+  package static func usual(_ variable: (String) -> String?) -> String? { Host.keyDirectory(variable) }
 
   // MARK: Reading
 
