@@ -155,6 +155,7 @@ let package = Package(
         "CPostgres",
         "RestorationArchive",
         "RestorationReplica",
+        "RestorationTransport",
         "SystemdSupport",
         .product(name: "DequeModule", package: "swift-collections"),
       ],

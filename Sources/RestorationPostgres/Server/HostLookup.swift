@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
+internal import RestorationTransport
 internal import Synchronization
 internal import SystemdSupport
 
@@ -33,7 +34,7 @@ package final class HostLookup: Sendable {
   ///
   /// - Parameter deadline: in milliseconds of the monotonic clock.
   package func addresses(of name: String, until deadline: Int64) throws(PostgresFailure) -> [String] {
-    let begin = Clock.now
+    let begin = Host.monotonicMilliseconds
     guard let waiter = Waiter() else { throw .away("the system has no descriptor left") }
     let isUnderWay = waiters.withLock { waiters in
       defer { waiters[name, default: []].append(waiter) }
@@ -44,7 +45,7 @@ package final class HostLookup: Sendable {
     }
     while true {
       if let answer = waiter.answer.withLock(\.self) { return try answer.get() }
-      let now = Clock.now
+      let now = Host.monotonicMilliseconds
       guard now < deadline else {
         waiters.withLock { $0[name]?.removeAll { $0 === waiter } }
         throw .away("the name \(name) could not be looked up in \(now - begin) ms; is its name server there?")

@@ -2,6 +2,7 @@
 
 internal import CPostgres
 internal import Glibc
+internal import RestorationTransport
 
 /// A connection to one server. It belongs to one thread, which waits for the server up to a deadline.
 ///
@@ -21,7 +22,7 @@ final class PostgresConnection {
   /// Whether another call can be made.
   private(set) var isUsable = true
 
-  /// - Parameter deadline: in the time of `Clock.now`.
+  /// - Parameter deadline: in the time of `Host.monotonicMilliseconds`.
   init(to endpoint: PostgresEndpoint, at place: Int = 0, until deadline: Int64) throws(PostgresFailure) {
     self.place = place
     // Later options override earlier ones.
@@ -180,7 +181,7 @@ final class PostgresConnection {
   private func wait(for events: Int32, until deadline: Int64) -> Bool {
     var entry = pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0)
     while true {
-      let count = poll(&entry, 1, Int32(clamping: max(0, deadline - Clock.now)))
+      let count = poll(&entry, 1, Int32(clamping: max(0, deadline - Host.monotonicMilliseconds)))
       if count >= 0 || errno != EINTR { return count > 0 }
     }
   }
@@ -191,14 +192,5 @@ final class PostgresConnection {
   private static func text(_ text: UnsafePointer<CChar>?) -> String {
     guard let text else { return "" }
     return String(cString: text).split(whereSeparator: \.isNewline).joined(separator: "; ")
-  }
-}
-
-enum Clock {
-  /// Milliseconds of a clock that never goes back.
-  static var now: Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
   }
 }

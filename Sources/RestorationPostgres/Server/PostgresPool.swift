@@ -2,6 +2,7 @@
 
 internal import RestorationArchive
 internal import RestorationReplica
+internal import RestorationTransport
 internal import Synchronization
 internal import SystemdSupport
 
@@ -22,8 +23,8 @@ package final class PostgresPool: PostgresServer {
     /// A connection idle for this long is closed.
     package var idleMilliseconds: Int32 = 30_000
     /// The time of an append, including its wait for a connection.
-    package var appendMilliseconds: Int64 = 1_500
-    package var callMilliseconds: Int64 = 5_000
+    package var appendMilliseconds = GatewayProtocol.briefMilliseconds
+    package var callMilliseconds = GatewayProtocol.callMilliseconds
 
     package init(conninfo: String) { self.conninfo = conninfo }
   }
@@ -78,7 +79,7 @@ package final class PostgresPool: PostgresServer {
   ) async throws(PostgresFailure) -> [PostgresRow] {
     let limit = call.function == .append ? settings.appendMilliseconds : settings.callMilliseconds
     let rest = ReplicaCall.deadline.map { Int64(ContinuousClock.now.duration(to: $0) / .milliseconds(1)) }
-    let deadline = Clock.now + min(limit, rest ?? limit)
+    let deadline = Host.monotonicMilliseconds + min(limit, rest ?? limit)
     return try await withCheckedContinuation { continuation in
       submit(Request(call: call, deadline: deadline, continuation: continuation), for: user)
     }.get()
@@ -194,7 +195,7 @@ package final class PostgresPool: PostgresServer {
   }
 
   private func carryOut(_ requests: [Request], _ connection: inout PostgresConnection?) {
-    let now = Clock.now
+    let now = Host.monotonicMilliseconds
     for request in requests where request.deadline <= now {
       refuse(request, "no connection was free in time; allow for more of them")
     }
@@ -249,7 +250,7 @@ package final class PostgresPool: PostgresServer {
     var failures: [String] = []
     for _ in endpoints {
       // The next server is tried by the next call. With so little time left, it would seem silent as well.
-      guard failures.isEmpty || Clock.now < deadline else { break }
+      guard failures.isEmpty || Host.monotonicMilliseconds < deadline else { break }
       let index = state.withLock { $0.preferred }
       do throws(PostgresFailure) {
         var endpoint = endpoints[index]

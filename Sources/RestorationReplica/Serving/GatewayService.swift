@@ -361,9 +361,9 @@ package actor GatewayService {
     for key: BrokerKey
   ) async -> Outcome {
     do throws(ReplicaError) {
-      let outcome = try await method.outcome(on: replica)
+      let reply = try await method.carryOut(on: replica)
       complaint = nil
-      return outcome
+      return .result(reply.text)
     } catch {
       if error.kind == .refused { noteRefusal(error.message, of: key) }
       guard case .away = error.kind else { return .error(error.object) }
@@ -425,12 +425,6 @@ package actor GatewayService {
     whenIdle?.resume()
     whenIdle = nil
   }
-}
-
-extension ReplicaMethod {
-  nonisolated(nonsending) fileprivate func outcome(
-    on replica: any ArchiveReplica
-  ) async throws(ReplicaError) -> Outcome { .result(try await carryOut(on: replica).text) }
 }
 
 extension GatewayService: ConnectionDelegate {

@@ -8,9 +8,9 @@ package enum GatewayProtocol {
   package static let version = 1
 
   /// The gateway's time for a call from its arrival on; the broker waits a second longer.
-  static let callMilliseconds: Int64 = 5_000
+  package static let callMilliseconds: Int64 = 5_000
   /// The same for an append and a new connection.
-  static let briefMilliseconds: Int64 = 1_500
+  package static let briefMilliseconds: Int64 = 1_500
 
   /// Bytes of a part of a snapshot: 256 KiB, and the overhead of sealing.
   package static let partBytesMax = 257 << 10
