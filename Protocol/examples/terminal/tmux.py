@@ -96,6 +96,7 @@ class Restorer:
         self.told = set()  # paths of which people have been told that
         self.reported = None
         self.windows = {}  # key → what is saved of a window
+        self.written = {}  # path → when that was stored
         self.shells = set()  # of panes that there are, by their names
         self.directories = {}  # number of a pane → where its shell was when it was last seen
         # Not yet: what could not be made. It stays saved, beside what there is, until its session or window goes.
@@ -114,7 +115,9 @@ class Restorer:
         if got.returncode: return got.returncode == 4
         for saved in json.loads(got.stdout)["objects"]:
             path = saved["path"]
-            if path and path[0] in (OBJECT, FORMER) and "state" in saved: self.kept["/".join(path)] = saved["state"]
+            if path and path[0] in (OBJECT, FORMER) and "state" in saved:
+                self.kept["/".join(path)] = saved["state"]
+                self.written["/".join(path)] = saved.get("writer", {}).get("written", "")
         self.windows = {path.split("/")[1]: state for path, state in self.kept.items() if path.startswith(OBJECT + "/")}
         return True
 
@@ -143,8 +146,29 @@ class Restorer:
     # How it is restored
 
     def restore(self):
+        with contextlib.suppress(Exception): self.lead_shells()
         for saved in self.sessions():
             with contextlib.suppress(Exception): self.restore_session(saved)  # what is odd is left out
+
+    def lead_shells(self):
+        """To where tmux saw them last. After `cd there && program` no prompt has come at which they would tell it."""
+        seen = {}  # name of a shell → when its window was stored, and its directory
+        for key, window in self.windows.items():
+            with contextlib.suppress(Exception):  # what is odd is left out
+                for pane in window["panes"]:
+                    if re.fullmatch("tmux-[A-Za-z0-9-]+", pane["shell"]):
+                        there = urllib.parse.unquote_to_bytes(pane["directory"])
+                        seen[pane["shell"]] = self.written[f"{OBJECT}/{key}"], there
+        for kind in SHELLS if seen else ():
+            got = run("restorationctl", "--timeout", LIMIT, "export", kind)
+            for saved in json.loads(got.stdout)["objects"] if not got.returncode else ():
+                with contextlib.suppress(Exception):
+                    shell, told = saved["path"][-1], urllib.parse.unquote_to_bytes(saved["state"]["directory"])
+                    written, there = seen[shell]
+                    # The shell's name of a directory may lead through links.
+                    if saved["writer"]["written"] < written and os.path.realpath(told) != os.path.realpath(there):
+                        text = re.sub(rb"[^A-Za-z0-9/._-]", lambda odd: b"%%%02X" % odd[0][0], there).decode()
+                        run("restorationctl", "--timeout", LIMIT, "put", "-r", kind, shell, "/directory", text)
 
     def restore_session(self, saved):
         name, session, rooms, absent = saved["name"].replace("#", "_"), "", {}, []

@@ -251,6 +251,26 @@ struct TmuxLives {
     }
   }
 
+  /// It has come to no prompt at which it would say where it is.
+  @Test(.broker, arguments: Shell.allCases)
+  func aShellThatRunsAProgramComesBackWhereThatWasBegun(_ kind: Shell) throws {
+    let home = TerminalHome(kind)
+    try home.prepare(command: kind.rawValue)
+    defer { _ = try? home.tmux("kill-server") }
+    _ = try broker.directory.makeDirectory("home/a b%")
+    try home.tmux("new-session", "-d", "-s", "main")
+    try home.waitUntilSaved(["\(home)"])
+    try home.tmux("send-keys", "-t", "main:", "cd 'a b%' && sleep 1000", "Enter")
+    let directory: Set = ["\(home)/a%20b%25"]
+    try Wait.until("tmux has seen it there") { try home.savedDirectories() == directory }
+    #expect(try home.shells().map { $0["directory"]?.string } == ["\(home)"])
+    try home.endTmux(byKill: true)
+    try home.tmux("start-server")
+    try Wait.until("its first prompt is there") { try home.tmux("capture-pane", "-pt", "main:").contains(">") }
+    #expect(try home.tmux("display-message", "-pt", "main:", "#{pane_current_path}") == "\(home)/a b%\n")
+    try home.waitUntilSaved(directory)
+  }
+
   @Test(.broker) func aPaneThatIsClosedTakesItsShellAlongUnlessItsServerEnds() throws {
     for kind in Shell.allCases { try TerminalHome(kind).prepare() }
     defer { _ = try? home.tmux("kill-server") }
