@@ -80,11 +80,14 @@ struct SettingsPlan {
 
   private var text: String {
     let list = steps.map { "\($0.restorer.name): \(sentence(of: $0))\n" }.joined()
-    let shells = steps.filter(\.isChange).compactMap { TerminalAdapter.Kind(rawValue: $0.restorer.rawValue) }
-      .filter { $0 != .tmux }
-    let renewals = shells.map(\.renewal).joined(separator: " or ")
-    let shell = shells.isEmpty ? "" : ": \(renewals) begins this shell anew"
-    return installs && !isEmpty ? "\(list)Programs read it when they begin\(shell).\n" : list
+    guard !isEmpty else { return list }
+    guard installs else { return "\(list)Programs that run already are saved until they end.\n" }
+    let kinds = steps.filter(\.isChange).compactMap { TerminalAdapter.Kind(rawValue: $0.restorer.rawValue) }
+    let shells = kinds.filter { $0 != .tmux }.map(\.renewal).joined(separator: " or ")
+    var ways = shells.isEmpty ? [] : ["\(shells) begins this shell anew"]
+    if kinds.contains(.tmux) { ways.append("\(TerminalAdapter.Kind.tmux.renewal) tells a running tmux") }
+    let running = ways.isEmpty ? "" : ": \(ways.joined(separator: "; "))"
+    return "\(list)Programs read it when they begin\(running).\n"
   }
 
   private func sentence(of step: Step) -> String {
