@@ -10,8 +10,8 @@ internal import RestorationBroker
 internal import RestorationReplica
 internal import RestorationTransport
 
-/// The broker's connection to this host's gateway, by which archives follow their user. Only a broker that is built with
-/// the package trait Fleet, which is on by default, has it.
+/// The broker's connection to this host's gateway, by which archives follow their user. A broker has it if it is built
+/// with the package trait Fleet, which is on by default.
 enum Replication {
   /// Reads the keys if data is sealed before it leaves this host; `nil` if archives stay here.
   static func source(_ configuration: BrokerConfiguration, _ logger: Logger) throws -> ReplicaSource? {

@@ -22,7 +22,10 @@ internal import Testing
     do throws(PostgresFailure) {
       _ = try await pool.run(Self.call, for: "ada")
       return ""
-    } catch { return "\(error)" }
+    } catch {
+      guard case .away(let why) = error else { throw error }
+      return why
+    }
   }
 
   // MARK: What libpq is given

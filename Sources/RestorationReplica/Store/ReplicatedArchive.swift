@@ -358,7 +358,7 @@ actor ReplicatedArchive {
     }
   }
 
-  /// Another host has continued a closed archive without its last changes: nobody else here notices before it is opened.
+  /// Another host has continued a closed archive without its last changes; nobody else here notices before its opening.
   private func tellLeft(_ changes: SequenceNumber, _ host: String?) {
     let text = "\(host ?? "another host") has taken over \(application), which is set aside when it is opened here"
     let failure = ReplicaFailure(.fenced, text)
