@@ -85,8 +85,14 @@ public struct LostStateError: Error, CustomStringConvertible {
   /// Repeats the points of the kills.
   public let seed: UInt64
   let summary: String
+  /// Whether the application has shown its states only after further work, which may have changed them.
+  let isAfterWork: Bool
 
   public var description: String {
-    ([summary] + losses.map { "  \($0)" }).joined(separator: "\n")
+    let advice =
+      "It pushed nothing before one more piece of work. If that changes these fields, let it push what it has decoded "
+      + "first, or name them in `allowing`."
+    return ([summary] + (losses.map(\.description) + (isAfterWork ? [advice] : [])).map { "  \($0)" })
+      .joined(separator: "\n")
   }
 }

@@ -239,7 +239,8 @@ extension Proof {
         return shown.formUnion(saved.keys.filter { silent[$0] == nil })
       } else if isOver {
         let summary = "\(name) lost what it had saved, \(when); repeat this with seed \(options.seed)"
-        throw LostStateError(losses: losses, seed: options.seed, summary: summary)
+        let isAfterWork = options.work != nil && !mayWork
+        throw LostStateError(losses: losses, seed: options.seed, summary: summary, isAfterWork: isAfterWork)
       } else {
         _ = try await wait(until: min(end, ContinuousClock.now + options.quiet)) { $0.last != seen }
       }

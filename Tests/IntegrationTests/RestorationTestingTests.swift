@@ -114,6 +114,20 @@ internal import Testing
     let failure = await #expect(throws: LostStateError.self) { try await prove("blank") }
     let fields = Set(failure?.losses.compactMap(\.field) ?? [])
     #expect(fields.contains("/words/0") && !fields.contains("/frame/0"), "\(String(describing: failure))")
+    #expect(failure.map { "\($0)".contains("one more piece of work") } == false)
+    broker.stop()
+  }
+
+  @Test("An application that shows what it has only by more work is told how to show it before")
+  func changesByWorkAreExplained() async throws {
+    let broker = try await makeBroker()
+    let words = words
+    let failure = await #expect(throws: LostStateError.self) {
+      try await killAtRandomPoints(words + ["silent"], times: 1, seed: 5, patience: .seconds(5), broker: broker) {
+        try $0.write("word\n")
+      }
+    }
+    #expect(failure.map { "\($0)".contains("one more piece of work. If that changes these fields, ") } == true)
     broker.stop()
   }
 

@@ -52,8 +52,11 @@ def test_work_makes_an_application_show_what_it_has(application):
 
 def test_a_change_that_is_not_right_is_a_loss(application):
     wrong = {**CHANGES, "Window:/frame/0": lambda before, after: after < before}
-    with pytest.raises(AssertionError, match=r"org.example.Words Window:/frame/0: \d+ came back as \d+"):
+    with pytest.raises(AssertionError, match=r"org.example.Words Window:/frame/0: \d+ came back as \d+") as failure:
         kill_at_random_points(application("words", "silent"), 4, work=work, changing=wrong, seed=1, patience=5)
+    assert str(failure.value).endswith(
+        "It pushed nothing before one more piece of work. If that changes these fields, let it push what it has decoded "
+        "first, or name them in changing=.")
 
 
 def test_values_are_told_from_one_another():

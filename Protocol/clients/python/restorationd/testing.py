@@ -55,6 +55,9 @@ _Key = Tuple[str, _Path]  # application and path
 _WRITES, _EVENTS = 12, 4
 #: Seconds in which it must have a session, at least, and in which its sessions must end when it was killed.
 _START, _END = 30, 60
+#: What to do where the work itself may be what differs.
+_AFTER_WORK = ("It pushed nothing before one more piece of work. If that changes these fields, let it push what it has "
+               "decoded first, or name them in changing=.")
 #: Seconds in which a broker must answer that its clock was moved; it gives up before. Milliseconds by which the clock
 #: can be ahead: a hundred years.
 _MOVE, _AHEAD = 60, 36_525 * 86_400_000
@@ -688,8 +691,8 @@ class _Proof:
                 self.shown |= self.saved.keys() - silent.keys()
                 return
             elif is_over:
-                raise AssertionError("\n  ".join(
-                    [f"{self.name} lost what it had saved, {self.when}; repeat this with seed={self.seed}", *wrong]))
+                lines = [f"{self.name} lost what it had saved, {self.when}; repeat this with seed={self.seed}", *wrong]
+                raise AssertionError("\n  ".join(lines if work is self.work else [*lines, _AFTER_WORK]))
             else:
                 self.watch.wait(lambda: self.watch.last != seen, min(self.quiet, end - time.monotonic()))
 
