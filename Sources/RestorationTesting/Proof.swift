@@ -97,6 +97,12 @@ actor Proof {
       try await kill()
       // A start changes nothing, and a later comparison finds its losses.
       if !starting { saved = try await snapshot() }
+      guard starting || !saved.isEmpty || run.writes > 0 else {
+        throw TestingError(
+          "\(name) has saved nothing in \(Self.startMin), \(when), so nothing is proven: let it push its states, or "
+            + "serve encode, or give work that makes it push"
+        )
+      }
       when =
         "after kill \(number) of \(options.kills), "
         + (starting ? "while it started" : "at its write \(run.writes)")

@@ -4,6 +4,7 @@
 import sys
 
 import pytest
+import restorationd.testing
 from restorationd.testing import kill_at_random_points
 
 
@@ -21,6 +22,17 @@ input()
 """
     with pytest.raises(AssertionError, match="has never shown a Page when it was back, so nothing is proven: .*work="):
         kill_at_random_points([sys.executable, "-c", script], 2)
+
+
+def test_an_application_that_saves_nothing_is_told_in_its_first_run(monkeypatch):
+    script = """
+import restorationd
+restorationd.Session("a").register("Page")
+input()
+"""
+    monkeypatch.setattr(restorationd.testing, "_START", 2)
+    with pytest.raises(AssertionError, match="has saved nothing in 2 seconds, in its first run, so nothing is proven"):
+        kill_at_random_points([sys.executable, "-c", script], 20)
 
 
 def test_an_application_that_does_not_even_decode_is_told():

@@ -556,6 +556,10 @@ class _Proof:
                 self._kill(child)
                 if not starting:  # in a start nothing changes, and what is lost in it is missed later
                     self.saved = self._snapshot()
+                    if not self.saved and not self.watch.writes:
+                        raise AssertionError(
+                            f"{self.name} has saved nothing in {_START} seconds, {self.when}, so nothing is proven: let "
+                            "it push its states, or serve encode, or give work= which makes it push")
                 where = "while it started" if starting else f"at its write {self.watch.writes}"
                 self.when = f"after kill {number} of {kills}, {where}"
             self.child = child = self.watch.start(lambda: self.broker.spawn(self.command))
