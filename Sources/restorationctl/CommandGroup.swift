@@ -103,7 +103,7 @@ struct CommandGroup {
     Options, before or after the command:
       --socket <path>         the broker's socket (or $RESTORATIOND_SOCKET)
       --timeout <seconds>     give up then, with status 75
-      -j, --json <form>       JSON in the usual form; short, pretty or off
+      -j or --json <form>     JSON in the usual form; short, pretty or off
       -q, --quiet             no message if everything was done
       --full, --no-pager, --no-legend, --version, -h: see restorationctl(1)
 
