@@ -26,23 +26,40 @@ internal import Testing
     #expect(steps.allSatisfy { $0["at"]?.string == time }, "\(steps)")
   }
 
-  /// A process that fetches its state again and again is told each time that it is restored.
+  /// A process crashes again and again.
   @Test func whatIsNotedSeveralTimesInARowIsOneStep() throws {
     let broker = MemoryBroker()
     try broker.connect().encode(#"["Main"]"#, #"{"n":1}"#, #""application":"App""#)
     let peer = broker.connect()
     try peer.initialize()
-    for number in 1...40 {
-      let owner = broker.connect(pid: Int64(number))
+    for _ in 1...40 {
+      let owner = broker.connect(pid: 7)
       try owner.initialize()
       try owner.register("Main")
+      broker.crash(owner)
+    }
+    let steps = try #require(try Self.explain(#"["Main"]"#, peer)["saved"]?.array)
+    #expect(steps.map { $0["step"] } == ["pushed", "ownerEnded"])
+    #expect(steps.last?["times"] == 40)
+  }
+
+  @Test func anOwnerThatFetchesItsStateIsTheLastRestoration() throws {
+    let broker = MemoryBroker()
+    try broker.connect().encode(#"["Main"]"#, #"{"n":1}"#, #""application":"App""#)
+    for pid in 1...2 as ClosedRange<Int64> {
+      let owner = broker.connect(pid: pid)
+      try owner.initialize("App", #""process":"note""#)
+      try owner.register("Main")
+      broker.advance(milliseconds: 500)
       _ = try owner.decode(#"["Main"]"#)
-      try owner.call("completeStateRestoration")
+      let (explanation, time) = (try Self.explain(#"["Main"]"#, owner), Timestamp(milliseconds: broker.now.wall))
+      let step: JSONValue = [
+        "step": "decoded", "at": .string(time.description), "owner": ["process": "note", "pid": .integer(pid)],
+      ]
+      #expect(explanation["restored"] == [step])
+      #expect(explanation["verdict"] == "restored")
       try owner.goodbye("restart")
     }
-    let steps = try #require(try Self.explain(#"["Main"]"#, peer)["restored"]?.array)
-    #expect(steps.map { $0["step"] } == ["finished"])
-    #expect(steps.first?["times"] == 40)
   }
 
   @Test func theApplicationsOwnStateHasTheStepsOfTheLastRoundAlone() throws {

@@ -22,6 +22,7 @@ extension Application {
     }
     // First: until the older state is stored again it is due.
     if isOwner, node.versions.isProvisional, let summary, classMatches(node, summary) { node.versions.supersede() }
+    let isFirstTime = node.claim?.hasDecoded == false
     if isOwner, let session { noteFetched(node, by: session.id) }
     guard let summary else { return turn.ask(.respond(caller, .result(DecodeRestorableState.Reply()))) }
     if isOwner, let since = node.versions.withheldSince(summary.sequence) {
@@ -33,6 +34,7 @@ extension Application {
     }
     if isOwner, let session {
       openWindow(of: node, for: session)
+      if isFirstTime { node.note(.decoded(session.owner), isFirst: !isRestoring) }
       // If a delivery is under way, the owner is told when it ends (R21).
       if !deliveries.isDelivering(node.id, to: session.id) { trials.fetched(node.id, by: session.id) }
     }
