@@ -176,10 +176,14 @@ internal import Testing
     try type("restorationctl --socket \(broker.socket) store mig\torg\t--full")
     let lines = ["show org.example.Notes@two Main/Editor", "store migrate org.example.Notes@two"]
     let expected = lines.map { "--socket \(broker.socket) \($0) --full\n" }.joined()
-    try Wait.until("\(command[0]) has run \(expected)") {
-      try terminal.drain()
-      return (try? Files.text(written)) == expected
-    }
+    var ran = ""
+    do {
+      try Wait.until("\(command[0]) has run \(expected)") {
+        try terminal.drain()
+        ran = (try? Files.text(written)) ?? ""
+        return ran == expected
+      }
+    } catch { throw TestFailure("\(error), and not \(ran)\n\(try terminal.shown())") }
     try type("exit")
     #expect(try shell.waitForEnd() == .exit(0))
   }

@@ -27,8 +27,9 @@ actor SessionWork {
   private let session: RestorationSession
   private var objects: [String: RestorableObject] = [:]
   private var records: [String: Record] = [:]
-  /// Resent states that were stored already, since the last report.
-  private var superseded: [JSONValue] = []
+  /// The first answer for each object since the last report, which is that of the state that was under way then; no
+  /// sequence if it was stored already.
+  private var answers: [String: (number: Int64, sequence: Int64?)] = [:]
   private var faults: [String] = []
   private var recoveries: [Recovery] = []
   private var total: Int64 = 0
@@ -77,12 +78,11 @@ actor SessionWork {
     while !Task.isCancelled {
       records[name]?.sent += 1
       guard let number = records[name]?.sent, let outcome = await encode(number, name, object) else { return }
-      if outcome == .superseded {
-        // The broker says that it is saved, so it must be stored.
-        superseded.append(["object": .string(name), "n": .integer(number)])
-        await check(number, name, object)
-      }
+      // Together: a report that came between would lose the one, and lack the other.
+      if answers[name] == nil { answers[name] = (number, outcome == .superseded ? nil : records[name]?.sequence) }
       acknowledged(number, name)
+      // The broker says that it is saved, so it must be stored.
+      if outcome == .superseded { await check(number, name, object) }
     }
   }
 
@@ -195,10 +195,14 @@ actor SessionWork {
     for (name, record) in records {
       members[name] = ["sent": .integer(record.sent), "acknowledged": .integer(record.acknowledged)]
     }
-    defer { superseded = [] }
+    var first = JSONObject()
+    for (name, answer) in answers {
+      first[name] = ["n": .integer(answer.number), "sequence": answer.sequence.map { .integer($0) } ?? .null]
+    }
+    answers = [:]
     return [
-      "objects": .object(members), "superseded": .array(superseded), "total": .integer(total),
-      "faults": .array(faults.map { .string($0) }),
+      "objects": .object(members), "answers": .object(first),
+      "total": .integer(total), "faults": .array(faults.map { .string($0) }),
     ]
   }
 
