@@ -128,6 +128,7 @@ internal import Testing
     restorationctl() {
       [[ $1 = ---completion ]] && command restorationctl "$@" || print -r -- "$@" >>$WRITTEN
     }
+    echo ready >$WRITTEN
     """#,
     ["fish", "--no-config"]: #"""
     source (dirname (status filename))/_restorationctl
@@ -139,6 +140,7 @@ internal import Testing
         echo $argv >>$WRITTEN
       end
     end
+    echo ready >$WRITTEN
     """#,
   ]
 
@@ -164,27 +166,34 @@ internal import Testing
       ]).merging(Self.patience) { $1 },
       output: .terminal(terminal)
     )
-    func type(_ line: String) throws {
+    /// What is typed while the shell takes the line before may be lost.
+    func type(_ line: String, until expected: String) throws {
       try Wait.until("the shell takes keys") {
         try terminal.drain()
         return terminal.takesKeys
       }
       try terminal.type("\(line)\r")
+      var ran = ""
+      do {
+        try Wait.until("\(command[0]) has run \(expected)") {
+          try terminal.drain()
+          ran = (try? Files.text(written)) ?? ""
+          return ran == expected
+        }
+      } catch { throw TestFailure("\(error), and not \(ran)\n\(try terminal.shown())") }
     }
-    try type(". \(file)")
-    try type("restorationctl --socket \(broker.socket) show org\tM\tE\t--full")
-    try type("restorationctl --socket \(broker.socket) store mig\torg\t--full")
-    let lines = ["show org.example.Notes@two Main/Editor", "store migrate org.example.Notes@two"]
-    let expected = lines.map { "--socket \(broker.socket) \($0) --full\n" }.joined()
-    var ran = ""
-    do {
-      try Wait.until("\(command[0]) has run \(expected)") {
-        try terminal.drain()
-        ran = (try? Files.text(written)) ?? ""
-        return ran == expected
-      }
-    } catch { throw TestFailure("\(error), and not \(ran)\n\(try terminal.shown())") }
-    try type("exit")
+    var ran = "ready\n"
+    try type(". \(file)", until: ran)
+    let lines =
+      [
+        "show org\tM\tE\t": "show org.example.Notes@two Main/Editor",
+        "store mig\torg\t": "store migrate org.example.Notes@two",
+      ] as KeyValuePairs
+    for (typed, line) in lines {
+      ran += "--socket \(broker.socket) \(line) --full\n"
+      try type("restorationctl --socket \(broker.socket) \(typed)--full", until: ran)
+    }
+    try type("exit", until: ran)
     #expect(try shell.waitForEnd() == .exit(0))
   }
 
