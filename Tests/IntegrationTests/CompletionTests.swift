@@ -166,7 +166,7 @@ internal import Testing
       ]).merging(Self.patience) { $1 },
       output: .terminal(terminal)
     )
-    /// What is typed while the shell takes the line before may be lost.
+    /// The shell may lose keys that are typed while it reads the line before.
     func type(_ line: String, until expected: String) throws {
       try Wait.until("the shell takes keys") {
         try terminal.drain()

@@ -98,7 +98,7 @@ private final class PageServer {
 
   /// Runs commands on the server.
   func run(_ commands: String, input: String = "") throws {
-    // psql would ask a terminal for passwords. It goes on after statements that fail.
+    // psql would ask a terminal for passwords. It continues after statements that fail.
     let shell = ["env", "PGHOST=\(cluster.directory)", "PGUSER=dba", "PATH=\(Products.searchPath)", "setsid", "--wait"]
     let result = try ChildProcess.run(shell + ["sh", "-ec", commands], input: input)
     guard result.end == .exit(0), !result.errors.contains("ERROR") else {

@@ -68,7 +68,7 @@ struct TutorialPage {
   func words<Output>(_ pattern: Regex<Output>) throws -> Output {
     // Lines end where they are full.
     guard let match = text.replacing("\n", with: " ").firstMatch(of: pattern) else {
-      throw TestFailure("\(path) does not say what is looked for: \(text)")
+      throw TestFailure("\(path) has no words that match: \(text)")
     }
     return match.output
   }

@@ -40,8 +40,8 @@ extension ReplicatedArchive {
   }
 
   /// Checks whether this host still has a lease that was retained to send the rest. If another host has taken it by
-  /// force, the caller must get the replica's contents. Nothing is in use that could go on meanwhile, so a lease that
-  /// the replica does not know counts as lost, too.
+  /// force, the caller must get the replica's contents. The archive is closed, so no session needs a void lease to
+  /// continue: it counts as lost, too.
   private func confirm(_ kept: ReplicaLease) async {
     let asked = now
     do throws(ReplicaError) {
