@@ -49,8 +49,6 @@ if [[ -z $from ]]; then
   "$top/Tests/packages.sh" swift libjansson-dev libpq-dev libsqlite3-dev libsystemd-dev pkg-config
   from="$("$top/systemd/build.sh" restorationd restorationctl restoration-gateway)"
 fi
-[[ -f $top/Package.resolved ]] ||
-  die "Package.resolved is not there, so what the programs are made of is not known; run: swift package resolve"
 programs=("$from/restorationd" "$from/restorationctl")
 for program in "${programs[@]}"; do [[ -f $program ]] || die "$from has no program ${program##*/}"; done
 version="$("$from/restorationd" --version)"
@@ -68,7 +66,11 @@ mkdir -p "$tree/bin" "$tree/lib/restorationd"
 mapfile -t libraries < <(ldd "${programs[@]}" | sed -n 's|.* => \(/[^ ]*\) (.*|\1|p' | sort -u |
   grep -vE '/(libc|libm|libgcc_s)\.so\.')
 for library in "${libraries[@]}"; do cp -L -- "$library" "$tree/lib/restorationd/"; done
-python3 -B "$parts/bill.py" "${programs[0]}" "$top/Package.resolved" "${libraries[@]}" >"$output/$name-$machine.cdx.json"
+# Without the packages of optional traits, which no program has.
+swift package --package-path "$top" --scratch-path "$top/.build/installed" show-dependencies --format json \
+  >"$work/dependencies.json"
+python3 -B "$parts/bill.py" "${programs[0]}" "$work/dependencies.json" "${libraries[@]}" \
+  >"$output/$name-$machine.cdx.json"
 # The licenses of what is inside are those of the packages that they come from.
 cp -- "$top/systemd/debian/copyright" "$tree/lib/restorationd/copyright"
 mapfile -t packages < <(sed -n 's|.*"purl": "pkg:deb/debian/\([^@]*\)@.*|\1|p' "$output/$name-$machine.cdx.json")

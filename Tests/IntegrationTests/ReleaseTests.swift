@@ -7,6 +7,9 @@ internal import Testing
 
 /// `systemd/release.sh` makes what a release attaches, so that nobody needs a compiler for it.
 @Suite(.timeLimit(.minutes(20))) struct ReleaseTests {
+  private static let installed = "\(Products.repository)/.build/installed"
+  private static let isBuilt = Files.exists("\(installed)/workspace-state.json")
+
   @Test(.scratch) func aReleaseIsNotWrittenAmongOtherFiles() throws {
     _ = try directory.makeDirectory("other")
     let result = try Installer(in: directory).run("release", ["--output", directory.path])
@@ -14,22 +17,31 @@ internal import Testing
   }
 
   /// What is linked statically has to be named with its license, too.
-  @Test(.scratch, .enabled(if: Files.exists("\(Products.repository)/Package.resolved"), "SwiftPM has resolved nothing"))
+  @Test(.scratch, .enabled(if: isBuilt, "nothing was built for installing"))
   func theBillNamesWhatTheProgramsAreMadeOf() throws {
-    let resolved = "\(Products.repository)/Package.resolved"
+    let listed = try ChildProcess.run(
+      ["swift", "package", "--scratch-path", Self.installed, "show-dependencies", "--format", "json"],
+      directory: Products.repository
+    )
+    let dependencies = directory.file("dependencies.json")
+    try Files.write(Array(listed.output.utf8), to: dependencies)
     let library = try #require(
       try ChildProcess.run(["ldd", Products.broker]).output.firstMatch(of: /=> (\S+libjansson\S+)/)
     )
-    let made = try ChildProcess.run(
-      ["python3", "-B", "\(Products.repository)/systemd/release/bill.py", Products.broker, resolved, String(library.1)]
-    )
+    let program = ["python3", "-B", "\(Products.repository)/systemd/release/bill.py"]
+    let made = try ChildProcess.run(program + [Products.broker, dependencies, String(library.1)])
     let bill = try JSONCodec.parse(made.output.utf8)
     #expect(bill["bomFormat"] == "CycloneDX" && bill["metadata"]?["component"]?["version"] == "0.1.0")
     let components = try #require(bill["components"]?.array, "\(made.errors)")
     let names = Set(components.compactMap { $0["name"]?.string })
-    let pins = try #require(try JSONCodec.parse(Files.read(resolved))["pins"]?.array)
-    let packages = Set(pins.compactMap { $0["identity"]?.string })
-    #expect(packages.count > 3 && names == packages.union(["libjansson4", "swift"]))
+    let packages = Set(
+      components.compactMap { $0["purl"]?.string?.firstMatch(of: /^pkg:swift.github.com.[a-z-]+.([a-z-]+)@[0-9.]+$/) }
+        .map { String($0.1) }
+    )
+    #expect(packages.isSuperset(of: ["swift-argument-parser", "swift-atomics", "swift-nio"]))
+    #expect(names == packages.union(["libjansson4", "swift"]))
+    // Only an optional trait of the package brings it.
+    #expect(!names.contains("swift-distributed-tracing"))
     #expect(components.contains { $0["purl"]?.string?.hasPrefix("pkg:deb/debian/libjansson4@2.") == true })
     let licenses = try Files.text("\(Products.repository)/systemd/debian/copyright")
     for package in packages { #expect(licenses.contains(package), "\(package)") }

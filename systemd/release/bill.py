@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the bill of materials of the programs in the form of CycloneDX: bill.py PROGRAM PACKAGE-RESOLVED [LIBRARY]...
+"""Writes the bill of materials of the programs in the form of CycloneDX: bill.py PROGRAM DEPENDENCIES [LIBRARY]...
 
-The materials are Swift's runtime, as the program names it, the packages that Package.resolved pins, and the packages of
-Debian that have the libraries. The same materials give the same bytes.
+The materials are Swift's runtime, as the program names it, the packages that `swift package show-dependencies --format
+json` has written into a file, and the packages of Debian that have the libraries. The same materials give the same
+bytes.
 """
 
 import json
@@ -23,12 +24,19 @@ def runtime(program):
             "purl": f"pkg:github/swiftlang/swift@swift-{version}-RELEASE"}
 
 
-def swift(pin):
-    place, state = pin["location"].removeprefix("https://").removesuffix(".git"), pin["state"]
-    version = state.get("version", state["revision"])
-    return {
-        "type": "library", "name": pin["identity"], "version": version, "purl": f"pkg:swift/{place}@{version}",
-        "externalReferences": [{"type": "vcs", "url": pin["location"], "comment": state["revision"]}]}
+def swift(package):
+    """By identity, the packages below one: several may need the same."""
+    found = {}
+    for each in package["dependencies"]:
+        url, version = each["url"], each["version"]
+        revision = subprocess.run(
+            ["git", "-C", each["path"], "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+        found[each["identity"]] = {
+            "type": "library", "name": each["identity"], "version": version,
+            "purl": f"pkg:swift/{url.removeprefix('https://').removesuffix('.git')}@{version}",
+            "externalReferences": [{"type": "vcs", "url": url, "comment": revision}]}
+        found |= swift(each)
+    return found
 
 
 def debian(library):
@@ -50,11 +58,11 @@ def debian(library):
 
 
 def main():
-    program, resolved, *libraries = sys.argv[1:]
+    program, dependencies, *libraries = sys.argv[1:]
     version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.strip()
     components = [runtime(program)]
-    with open(resolved, encoding="utf-8") as file:
-        components += [swift(pin) for pin in json.load(file)["pins"]]
+    with open(dependencies, encoding="utf-8") as file:
+        components += swift(json.load(file)).values()
     components += [debian(library) for library in libraries]
     components = sorted(({**each, "bom-ref": each["purl"]} for each in components), key=lambda each: each["purl"])
     main = {"type": "application", "name": "restorationd", "version": version, "bom-ref": "restorationd"}
