@@ -40,12 +40,16 @@ let package = Package(
     .default(enabledTraits: ["Fleet", "Foundation"]),
     .trait(name: "Fleet", description: "Archives that follow their user from host to host."),
     .trait(name: "Foundation", description: "States of Data, Date and URL in RestorationClient."),
+    .trait(name: "ServiceLifecycle", description: "A RestorationSession is a Service of swift-service-lifecycle."),
+    .trait(name: "Tracing", description: "Calls of RestorationClient are in the trace of swift-distributed-tracing."),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
     // System libraries
@@ -217,6 +221,16 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
+        .product(
+          name: "Instrumentation",
+          package: "swift-distributed-tracing",
+          condition: .when(traits: ["Tracing"])
+        ),
+        .product(
+          name: "ServiceLifecycle",
+          package: "swift-service-lifecycle",
+          condition: .when(traits: ["ServiceLifecycle"])
+        ),
       ],
       swiftSettings: settings
     ),
@@ -229,8 +243,19 @@ let package = Package(
         "RestorationWire",
         "SeededRandom",
         "TestSupport",
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
+        .product(
+          name: "Instrumentation",
+          package: "swift-distributed-tracing",
+          condition: .when(traits: ["Tracing"])
+        ),
+        .product(
+          name: "ServiceLifecycle",
+          package: "swift-service-lifecycle",
+          condition: .when(traits: ["ServiceLifecycle"])
+        ),
       ],
       swiftSettings: settings
     ),

@@ -15,4 +15,4 @@ if [[ $# -eq 0 ]]; then set -- --skip 'IntegrationTests|TidyTests'; fi
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-6}"
 # The backtracer would outlive a program that the sanitizer ends. Constants whose addresses Swift tags look like leaks.
 export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0
-exec swift test --sanitize address --scratch-path .build/address "$@"
+exec swift test --sanitize address --scratch-path .build/address --enable-all-traits "$@"

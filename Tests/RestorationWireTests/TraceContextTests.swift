@@ -30,6 +30,17 @@ internal import Testing
   ])
   func anInvalidOneIsNone(_ meta: String) throws { #expect(try Self.trace(meta) == nil) }
 
+  @Test func aTraceIsAddedToParametersByName() throws {
+    let trace = try #require(TraceContext(traceparent: Self.valid, tracestate: "a=1"))
+    let meta = #""_meta":{"traceparent":"\#(Self.valid)","tracestate":"a=1"}"#
+    func added(to text: String?) -> String {
+      trace.added(to: text.map { JSONText(validated: Array($0.utf8)) }).string
+    }
+    #expect(added(to: nil) == "{\(meta)}" && added(to: "{}") == "{\(meta)}")
+    #expect(added(to: #"{"a":[]}"#) == #"{\#(meta),"a":[]}"#)
+    #expect(added(to: "[]") == "[]" && added(to: "[{}]") == "[{}]")
+  }
+
   @Test func aTracestateThatIsTooLongIsLeftOut() throws {
     for count in [512, 513] {
       let state = String(repeating: "a", count: count)

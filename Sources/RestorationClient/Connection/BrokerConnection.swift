@@ -103,7 +103,8 @@ public final class BrokerConnection: Sendable {
   /// know sessions opened this way.
   public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
     let parameters = try JSONInput.parameters(parametersText)
-    return try await answer(to: method, parameters).compactText.string
+    // What the caller writes stays as it is.
+    return try await answer(to: method, parameters, trace: .none).compactText.string
   }
 }
 
@@ -134,7 +135,8 @@ extension BrokerConnection {
   /// Subscribes, and gives the subscription's number. Retains `capacity` unread events.
   func subscribe(_ parameters: JSONText, capacity: Int) async throws -> Int64 {
     try await check(parameters, of: Subscribe.method)
-    let result = try await link.call(Subscribe.method, parameters, eventsMax: capacity).get()
+    let traced = traced(parameters, of: Subscribe.method, .current)
+    let result = try await link.call(Subscribe.method, traced, eventsMax: capacity).get()
     guard let reply = Subscribe.Reply(result) else { throw unexpectedAnswer(to: Subscribe.method) }
     return reply.subscription
   }
@@ -150,9 +152,17 @@ extension BrokerConnection {
 
   func sessionEnded() { known.withLock { $0.session = nil } }
 
-  private func answer(to method: String, _ parameters: JSONText?) async throws -> JSONSlice {
+  private func answer(
+    to method: String,
+    _ parameters: JSONText?,
+    trace: CallTrace = .current
+  ) async throws -> JSONSlice {
     try await check(parameters, of: method)
-    return try await link.call(method, parameters).get()
+    return try await link.call(method, traced(parameters, of: method, trace)).get()
+  }
+
+  private func traced(_ parameters: JSONText?, of method: String, _ trace: CallTrace) -> JSONText? {
+    trace.added(to: parameters, of: method, within: known.withLock { $0.limits } ?? .lowest)
   }
 
   static func parameters<Method: RestorationMethod>(of call: Method, application: String? = nil) -> JSONText {

@@ -11,7 +11,7 @@ extension BrokerLink {
     } else if heldCalls != nil {
       heldCalls?.append((call, request))
     } else if let responder {
-      Task { answer(call, with: await responder.answer(request)) }
+      Task { answer(call, with: await CallTrace.following(request) { await responder.answer(request) }) }
     } else {
       answer(call, with: .error(.methodNotFound(request.method, hint: "Call what the client lists in serves.")))
     }

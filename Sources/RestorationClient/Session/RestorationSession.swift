@@ -155,9 +155,14 @@ public final class RestorationSession: Sendable {
   /// own methods, which track the changes.
   public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
     let parameters = try JSONInput.parameters(parametersText)
-    let call = SessionCall(method: method, isIdempotent: false, needsBroker: true, bytes: parameters?.count ?? 0) {
-      (_, _) in parameters
-    }
+    // What the caller writes stays as it is.
+    let call = SessionCall(
+      method: method,
+      isIdempotent: false,
+      needsBroker: true,
+      bytes: parameters?.count ?? 0,
+      trace: .none
+    ) { (_, _) in parameters }
     return try await answer(call).result.compactText.string
   }
 }

@@ -37,6 +37,8 @@ struct SessionCall: Sendable {
   /// The approximate size of the parameters.
   var bytes = 0
   var effect = Effect.none
+  /// Of the task that makes it.
+  var trace = CallTrace.current
   let parameters: Parameters
 
   /// The least share of the window for each call; it bounds the number of calls.

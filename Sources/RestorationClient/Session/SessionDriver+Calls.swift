@@ -74,7 +74,7 @@ extension SessionDriver {
       Task {
         switch call.content {
         case .call(let call, let request, let link):
-          respond(to: call, with: await answer(request), on: link)
+          respond(to: call, with: await CallTrace.following(request) { await answer(request) }, on: link)
         case .finishedRestoring(let ids):
           await tellFinished(ids)
         }

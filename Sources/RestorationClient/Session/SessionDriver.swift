@@ -412,7 +412,7 @@ actor SessionDriver {
       if let result = try remembered(call, parameters), let slice = result.scanned {
         return completed(ticket, .result(slice))
       }
-      ask(.call(ticket), call.method, parameters: parameters)
+      ask(.call(ticket), call.method, parameters: call.trace.added(to: parameters, of: call.method, within: limits))
     } catch let error as ErrorObject {
       pending.fail(ticket, RestorationError(error))
       act(machine.unsendable(ticket))

@@ -12,11 +12,15 @@ package struct TraceContext: Hashable, Sendable {
 
   /// `nil` if it is missing or invalid, which does not affect the request.
   package init?(_ parameters: Parameters) {
-    guard case .named(let members) = parameters, let meta = members["_meta"],
-      let traceparent = meta["traceparent"]?.string(), Self.isValid(traceparent)
-    else { return nil }
+    guard case .named(let members) = parameters, let meta = members["_meta"] else { return nil }
+    self.init(traceparent: meta["traceparent"]?.string(), tracestate: meta["tracestate"]?.string())
+  }
+
+  /// `nil` without a valid `traceparent`.
+  package init?(traceparent: String?, tracestate: String?) {
+    guard let traceparent, Self.isValid(traceparent) else { return nil }
     self.traceparent = traceparent
-    tracestate = meta["tracestate"]?.string().flatMap { $0.utf8.count <= Self.tracestateBytesMax ? $0 : nil }
+    self.tracestate = tracestate.flatMap { $0.utf8.count <= Self.tracestateBytesMax ? $0 : nil }
   }
 
   /// Whether the text is version, trace, span and flags: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
@@ -29,17 +33,19 @@ package struct TraceContext: Hashable, Sendable {
   }
 }
 
-extension RestorationCall {
-  package func text(in trace: TraceContext) -> JSONText {
+extension TraceContext {
+  /// The parameters with this in `_meta`, which they do not have. Those by position stay as they are.
+  package func added(to parameters: JSONText?) -> JSONText {
     var writer = JSONWriter()
     writer.object { writer in
-      writeMembers(to: &writer)
       writer.key("_meta")
       writer.object { writer in
-        writer.member("traceparent", trace.traceparent)
-        writer.member("tracestate", ifPresent: trace.tracestate)
+        writer.member("traceparent", traceparent)
+        writer.member("tracestate", ifPresent: tracestate)
       }
     }
-    return JSONText(validated: writer.bytes)
+    guard let parameters, parameters != .emptyObject else { return JSONText(validated: writer.bytes) }
+    guard parameters.bytes.first == UInt8(ascii: "{") else { return parameters }
+    return JSONText(validated: writer.bytes.dropLast() + [UInt8(ascii: ",")] + parameters.bytes.dropFirst())
   }
 }
