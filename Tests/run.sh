@@ -47,7 +47,8 @@ export RESTORATION_GATEWAY_BINARY="$programs/restoration-gateway"
 export RESTORATION_SIMULATION_BINARY="$programs/simulation" RESTORATION_BENCHMARKS_BINARY="$programs/benchmarks"
 
 step "Building the tests"
-swift build --build-tests
+built="$(Tests/build.sh)"
+mapfile -t tests <<<"$built"
 
 # What stands for Python in the search path may be a shim, as of pyenv, which takes longer to find it than it takes to
 # start; tests start it hundreds of times.
@@ -60,7 +61,7 @@ export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMU
 
 step "Testing"
 output=.build/test-output.txt
-swift test --skip-build "${arguments[@]}" 2>&1 | tee "$output" && exit
+swift test --skip-build "${tests[@]}" "${arguments[@]}" 2>&1 | tee "$output" && exit
 status=$?
 # Thousands of lines stand between a failure and the end.
 step "What failed"

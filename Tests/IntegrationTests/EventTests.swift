@@ -101,6 +101,7 @@ internal import Testing
       let clients = try (1...5).map { _ in try broker.connect() }
       for client in clients { try Self.subscribe(client) }
       #expect(try subscriptions() == 5)
+      withExtendedLifetime(clients) {}
     }
     try Wait.until("the broker has noticed") { try subscriptions() == 0 }
     try observer.encode("A", state: [:], of: "a")

@@ -209,6 +209,7 @@ internal import Testing
       try broker.crashAndRestart()
     }
     #expect(!broker.log.contains("damaged"), "\(broker.log)")
+    withExtendedLifetime(sessions) {}
   }
 
   @Test(.broker(limits: ["connectionsMax": 4])) func oneConnectionTooManyIsToldAndClosed() throws {
@@ -217,7 +218,7 @@ internal import Testing
     for client in clients { try client.call("ping") }
     var refused: [WireClient] = []
     for _ in 1...3 { refused.append(try broker.connect()) }
-    let lines = try refused[2].receiveToEnd()
+    let lines = try withExtendedLifetime(refused) { try refused[2].receiveToEnd() }
     Self.expectLimit(try Self.frameFault(lines.first ?? "{}", id: .null), "connectionsMax", max: 4, value: 5)
     for client in clients { try client.call("ping") }
   }
@@ -243,7 +244,7 @@ internal import Testing
     for client in clients { try client.call("ping") }
     var refused: [WireClient] = []
     for _ in 1...3 { refused.append(try broker.connect()) }
-    let lines = try refused[2].receiveToEnd()
+    let lines = try withExtendedLifetime(refused) { try refused[2].receiveToEnd() }
     Self.expectLimit(try Self.frameFault(lines.first ?? "{}", id: .null), "connectionsPerProcessMax", max: 4, value: 5)
     try ControlTool.run(["call", "ping"], status: 0)
     for client in clients { try client.call("ping") }

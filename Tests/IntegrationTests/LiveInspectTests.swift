@@ -213,6 +213,7 @@ private struct LivePage {
     // Who waits for a change is not the oldest of those without a request.
     try broker.connect().encode("Late", state: ["n": 7], of: "a")
     #expect(Self.state(try live.response(waiting).json, "Late") == #"{"n":7}"#)
+    withExtendedLifetime(silent) {}
   }
 
   // MARK: following

@@ -93,6 +93,7 @@ internal import Testing
     let clients = try (1...500).map { _ in try broker.connect() }
     for client in clients { try client.call("ping") }
     let bytes = (try broker.status.residentKiB - before) * 1_024 / clients.count
+    withExtendedLifetime(clients) {}
     #expect(bytes < 8 * 1_024 * Self.allowance, "\(bytes) bytes each")
     print("\(bytes) bytes for an idle connection")
   }
@@ -108,6 +109,7 @@ internal import Testing
     }
     for client in clients { #expect(try client.receive(Deadline(.seconds(120)))["count"] == 2_499) }
     let growth = try broker.status.residentKiB - idle
+    withExtendedLifetime(clients) {}
     #expect(growth < 32 * Self.mebibyte * Self.allowance, "\(growth) KiB more")
     try broker.crashAndRestart()
     let reader = try broker.connect()

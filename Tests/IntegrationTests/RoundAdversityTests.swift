@@ -86,6 +86,7 @@ internal import Testing
     let third = try Self.save(caller)
     #expect(third["stale"] == [])
     #expect(try Self.processes(third, round: 1) == ["p2": Self.objects, "p3": Self.objects])
+    withExtendedLifetime(peers) {}
   }
 
   /// The answer of a stopped process that resumes belongs to no round.

@@ -52,6 +52,7 @@ struct TerminalExampleTests {
     #expect(try elsewhere.run("pwd") == "/usr\n")
     for shell in [elsewhere, shells[1]] { try shell.type("exit\r") }
     try Wait.until("one is left") { try home.shells().count == 1 }
+    withExtendedLifetime(shells) {}
   }
 
   @Test func aPlaceIsFoundAgainInAHistoryThatWasShortened() throws {

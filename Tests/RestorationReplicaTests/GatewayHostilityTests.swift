@@ -185,6 +185,7 @@ internal import Testing
         let client = try WireClient(gateway.name)
         return (try? client.call("attach", Self.introduction)) != nil
       }
+      withExtendedLifetime(clients) {}
     }
   }
 

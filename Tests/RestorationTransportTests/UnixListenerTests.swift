@@ -70,6 +70,7 @@ internal import Testing
     // The place is given back when the channel is gone, a moment after its last event.
     while try await fixture.statistics.connections > 1 {}
     try Self.exchange(try fixture.connect())
+    withExtendedLifetime(peers) {}
   }
 
   @Test func whatAPeerIsConfinedToIsKnownFromTheStart() async throws {
@@ -188,6 +189,7 @@ internal import Testing
     for peer in peers { try peer.send(Self.ping) }
     for peer in peers { #expect(try peer.readLine() == Self.pong) }
     #expect(try await fixture.statistics.connections == 1_000)
+    withExtendedLifetime(peers) {}
   }
 }
 

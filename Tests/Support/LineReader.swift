@@ -33,7 +33,7 @@ package final class LineReader {
     }
   }
 
-  /// Where the next line ends. Tests are not optimised: a loop over a hundred megabytes would take seconds.
+  /// Where the next line ends. Where tests are not optimised, a loop over a hundred megabytes would take seconds.
   private var firstEnd: Int? {
     buffer.withUnsafeBytes { bytes in
       guard let start = bytes.baseAddress else { return nil }

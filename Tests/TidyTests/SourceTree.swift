@@ -53,6 +53,6 @@ struct SourceFile: Sendable, CustomStringConvertible {
 }
 
 extension String {
-  /// As `contains`, of which a hundred thousand lines would take seconds: tests are not optimised.
+  /// As `contains`, of which a hundred thousand lines would take seconds where tests are not optimised.
   func has(_ word: String) -> Bool { strstr(self, word) != nil }
 }
