@@ -164,6 +164,8 @@ final class EditorProcess {
   private let home: String
   /// The editor, if it is not the terminal's process: known when it is ready.
   private var job: Int32?
+  /// Tells whether it has ended: its number may then be that of another process.
+  private var jobEnd: FileDescriptor?
   /// What editors before this one have left.
   private let former: Set<String>
   private let tmux: [String]
@@ -209,7 +211,7 @@ final class EditorProcess {
   }
 
   deinit {
-    if let job { Glibc.kill(job, SIGKILL) }
+    if let job, let jobEnd, !jobEnd.waitUntilReadable(Deadline(.zero)) { Glibc.kill(job, SIGKILL) }
     if isInTmux { _ = try? tmux("kill-server") }
   }
 
@@ -300,6 +302,7 @@ final class EditorProcess {
       try waits(until: "is ready") {
         let new = Files.list(home).first { $0.hasPrefix("ready.") && !former.contains($0) }
         job = new.flatMap { Int32($0.dropFirst(6)) }
+        jobEnd = job.flatMap { try? FileDescriptor.process($0) }
         return job != nil
       }
     }
@@ -313,7 +316,7 @@ final class EditorProcess {
     do {
       try waits(until: "has written \(name)") { Files.exists("\(home)/\(name)") }
     } catch {
-      throw TestFailure("\(error); its screen: \(try terminal.shown())")
+      throw TestFailure("\(error); its process: \(process.condition); its screen: \(try terminal.shown())")
     }
     return try JSONCodec.parse(try Files.read("\(home)/\(name)"))
   }

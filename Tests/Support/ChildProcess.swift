@@ -107,6 +107,16 @@ package final class ChildProcess {
     return try waitForEnd()
   }
 
+  /// How it has ended, or in which state it is and where the kernel has it wait: for failures.
+  package var condition: String {
+    if !isRunning, let end = try? waitForEnd() { return "\(end)" }
+    let facts = ["stat", "wchan", "syscall"].map { fact in
+      let text = (try? Files.text("/proc/\(pid)/\(fact)")) ?? "unreadable"
+      return "\(fact): \(text.prefix(80).prefix { $0 != "\n" })"
+    }
+    return "running; \(facts.joined(separator: "; "))"
+  }
+
   /// Waits until the process has ended.
   @discardableResult
   package func waitForEnd(_ deadline: Deadline = Deadline()) throws -> End {
