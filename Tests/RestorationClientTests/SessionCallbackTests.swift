@@ -22,14 +22,16 @@ internal import Testing
     func note(_ event: String) { events.withLock { $0.append(event) } }
   }
 
+  /// Belongs to the program's actor.
   private final class Editor: StateRestoring {
+    private let program: Program
     private let log: Log
 
-    init(_ log: Log) { self.log = log }
+    init(_ program: Program, _ log: Log) { (self.program, self.log) = (program, log) }
 
     func encodeRestorableState() -> ObjectState { [:] }
-    func decodeRestorableState(_ saved: ObjectState) { log.note("decoded") }
-    func applicationFinishedRestoringState() { log.note("finished") }
+    func decodeRestorableState(_ saved: ObjectState) async { await program.note("decoded", log) }
+    func applicationFinishedRestoringState() async { await program.note("finished", log) }
   }
 
   /// Runs an actor on a queue that can be suspended.
@@ -56,6 +58,8 @@ internal import Testing
       try await session.register("Editor", restoring: editor)
       log.note("registered")
     }
+
+    func note(_ event: String, _ log: Log) { log.note(event) }
   }
 
   private static func call(_ connection: Connection, _ method: String, _ parameters: String) async throws {
@@ -69,7 +73,7 @@ internal import Testing
     let options = SessionOptions(application: "a", answersCalls: true)
     let session = try await RestorationSession.start(options, socket: fake.path)
     let (log, program) = (Log(), Program())
-    let editor = Editor(log)
+    let editor = Editor(program, log)
     script.change { $0.silent = ["registerObjectForStateRestoration"] }
     async let opened: Void = program.open(editor, session, log)
     let registration = try await fake.events.request()
