@@ -60,6 +60,9 @@ struct SettingsPlan {
       if installs {
         for lack in steps.compactMap(\.restorer.lack) { Output.complain(lack) }
       }
+      if asks, output.layout == nil, output.says(isDone: true) {
+        try Output.print(installs ? "Done. restorationctl terminal uninstall undoes it.\n" : "Done.\n")
+      }
     }
     let document = PrintedObject { writer in
       writer.member("changes", steps)

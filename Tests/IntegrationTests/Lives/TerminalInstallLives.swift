@@ -247,7 +247,8 @@ struct TerminalInstallLives {
     #expect(no.output.contains("nothing was changed"), "\(no.output)")
     #expect(Files.list("\(home)").isEmpty)
     let yes = [("Change this? [y/N] ", "y")]
-    _ = try ControlTool.runOnTerminal(words, answers: yes, environment: home.environment, status: 0)
+    let done = try ControlTool.runOnTerminal(words, answers: yes, environment: home.environment, status: 0)
+    #expect(done.output.contains("Done. restorationctl terminal uninstall undoes it."), "\(done.output)")
     #expect(try Files.text("\(home)/.bashrc").hasPrefix("# >>> restorationctl terminal >>>\n"))
   }
 }
