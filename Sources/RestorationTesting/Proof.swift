@@ -223,6 +223,8 @@ extension Proof {
   private func compare() async throws {
     try await settle(options.quiet, ContinuousClock.now + start)
     var (end, mayWork, quiet) = (ContinuousClock.now + options.patience, options.work != nil, options.quiet)
+    // Before the one piece of work; a slow application may take its time to answer that.
+    var writes: Int?
     while true {
       try await settle(quiet, end)
       try check()
@@ -234,14 +236,15 @@ extension Proof {
       }
       let (silent, losses) = try await lost()
       let (seen, isOver) = (run.last, ContinuousClock.now >= end)
-      let isIdle = !silent.isEmpty && silent.values.allSatisfy(\.self) && !isOver
-      if isIdle && quiet < options.patience / 3 {
+      let isIdle = !silent.isEmpty && silent.values.allSatisfy(\.self)
+      if isIdle && !isOver && quiet < options.patience / 3 {
         // The application may be slow: early work would hide its states.
         quiet = options.patience / 3
       } else if isIdle && mayWork {
+        writes = run.writes
         try await doOne()
         (end, mayWork, quiet) = (ContinuousClock.now + options.patience, false, options.quiet)
-      } else if losses.isEmpty {
+      } else if losses.isEmpty && (isOver || run.writes != writes) {
         return shown.formUnion(saved.keys.filter { silent[$0] == nil })
       } else if isOver {
         let summary = "\(name) lost what it had saved, \(when); repeat this with seed \(options.seed)"

@@ -118,12 +118,15 @@ internal import Testing
     broker.stop()
   }
 
-  @Test("An application that shows what it has only by more work is told how to show it before")
-  func changesByWorkAreExplained() async throws {
+  @Test(
+    "An application that shows what it has only by more work is told how to show it before",
+    arguments: ["silent", "late"]
+  )
+  func changesByWorkAreExplained(_ application: String) async throws {
     let broker = try await makeBroker()
     let words = words
     let failure = await #expect(throws: LostStateError.self) {
-      try await killAtRandomPoints(words + ["silent"], times: 1, seed: 5, patience: .seconds(5), broker: broker) {
+      try await killAtRandomPoints(words + [application], times: 1, seed: 5, patience: .seconds(5), broker: broker) {
         try $0.write("word\n")
       }
     }

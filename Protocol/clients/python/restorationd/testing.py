@@ -676,6 +676,7 @@ class _Proof:
         start = max(self.patience, _START)
         self.watch.settle(self.quiet, time.monotonic() + start)
         end, work, quiet, silence = time.monotonic() + self.patience, self.work, self.quiet, self.patience / 3
+        writes = -1  # before the one piece of work; a slow application may take its time to answer that
         while True:
             self.watch.settle(quiet, end)
             self._check(child)
@@ -685,13 +686,14 @@ class _Proof:
                     "but not over HTTP, at the broker to which RESTORATIOND_SOCKET leads")
             silent, wrong = self._lost()
             seen, is_over = self.watch.last, time.monotonic() >= end
-            is_idle = silent and all(silent.values()) and not is_over
-            if is_idle and quiet < silence:
+            is_idle = silent and all(silent.values())
+            if is_idle and not is_over and quiet < silence:
                 quiet = silence  # it may be slow: work that comes too early would hide what it has
             elif is_idle and work:
+                writes = self.watch.writes
                 self._do_one(child)
                 end, work, quiet = time.monotonic() + self.patience, None, self.quiet
-            elif not wrong:
+            elif not wrong and (is_over or self.watch.writes != writes):
                 self.shown |= self.saved.keys() - silent.keys()
                 return
             elif is_over:

@@ -3,10 +3,11 @@
 
 Each line of its input is a word for the page. Faults: forget-field, forget-digit (the title is a large number, and one
 less when it is back), round (the same, and a real), forget-object, blank (decodes, and pushes defaults over what it
-got), silent (shows nothing before it has work), crash.
+got), silent (shows nothing before it has work), late (as silent, and takes its time then), crash.
 """
 
 import sys
+import threading
 
 import restorationd
 
@@ -31,12 +32,14 @@ with restorationd.Session("org.example.Words") as session:
         if page:
             page.encode({"words": words, "title": title})
 
-    if fault != "silent":
+    if fault not in ("silent", "late"):
         show()
     for line in sys.stdin:
         words.append(line.strip())
         title = title if title != "untitled" else line.strip()
         frame = [len(words), 0, 640, 480]
+        if fault == "late":
+            threading.Event().wait(2.5)  # which nothing sets
         show()
         if fault == "crash":
             sys.exit(3)
