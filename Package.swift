@@ -27,6 +27,20 @@ let service: [Target.Dependency] = [
   .product(name: "NIOEmbedded", package: "swift-nio"),
 ]
 
+/// What the client library works together with, each only with its trait.
+let integrations: [Target.Dependency] = [
+  .product(
+    name: "Instrumentation",
+    package: "swift-distributed-tracing",
+    condition: .when(traits: ["Tracing"])
+  ),
+  .product(
+    name: "ServiceLifecycle",
+    package: "swift-service-lifecycle",
+    condition: .when(traits: ["ServiceLifecycle"])
+  ),
+]
+
 let package = Package(
   name: "restorationd",
   products: [
@@ -213,7 +227,7 @@ let package = Package(
     // RestorationClient
     .target(
       name: "RestorationClient",
-      dependencies: [
+      dependencies: integrations + [
         "JSONRPC",
         "RestorationTransport",
         "RestorationWire",
@@ -221,22 +235,12 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
-        .product(
-          name: "Instrumentation",
-          package: "swift-distributed-tracing",
-          condition: .when(traits: ["Tracing"])
-        ),
-        .product(
-          name: "ServiceLifecycle",
-          package: "swift-service-lifecycle",
-          condition: .when(traits: ["ServiceLifecycle"])
-        ),
       ],
       swiftSettings: settings
     ),
     .testTarget(
       name: "RestorationClientTests",
-      dependencies: [
+      dependencies: integrations + [
         "JSONRPC",
         "RestorationClient",
         "RestorationTransport",
@@ -246,16 +250,6 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
-        .product(
-          name: "Instrumentation",
-          package: "swift-distributed-tracing",
-          condition: .when(traits: ["Tracing"])
-        ),
-        .product(
-          name: "ServiceLifecycle",
-          package: "swift-service-lifecycle",
-          condition: .when(traits: ["ServiceLifecycle"])
-        ),
       ],
       swiftSettings: settings
     ),
