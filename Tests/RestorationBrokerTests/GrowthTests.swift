@@ -15,8 +15,8 @@ internal import Testing
     let count = Environment.isLong ? 1_024 : 48
     var few: [GrowingTree.Work] = []
     var many: [GrowingTree.Work] = []
-    // The least of several runs counts: whatever else the machine does only adds to one, and may for a while. What grows
-    // too fast does so in all of them.
+    // The least of several runs counts: whatever else the machine does only adds to one, and may for a while. Work that
+    // grows too fast does so in all of them.
     for _ in 1...10 {
       few = try GrowingTree(shape, of: count).work(orLess: few)
       many = try GrowingTree(shape, of: 4 * count).work(orLess: many)

@@ -74,7 +74,8 @@ extension Application {
     guard session.serves(Call.method), session.isReachable else { return nil }
     var parameters = call.text
     guard session.reads(Call.method, parameters) else { return nil }
-    if let traced = trace(of: purpose)?.added(to: call.text), session.reads(Call.method, traced) { parameters = traced }
+    let traced = trace(of: purpose)?.added(to: parameters)
+    if let traced, session.reads(Call.method, traced) { parameters = traced }
     let call = PendingCall(session: session.id, client: session.isPolling ? nil : session.client, purpose: purpose)
     let number = calls.make(call, Call.method.rawValue, parameters, in: &turn)
     if call.client == nil { put(number, Call.method, parameters, for: session) }

@@ -103,7 +103,7 @@ public final class BrokerConnection: Sendable {
   /// know sessions opened this way.
   public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
     let parameters = try JSONInput.parameters(parametersText)
-    // What the caller writes stays as it is.
+    // The caller's text is sent unchanged.
     return try await answer(to: method, parameters, trace: .none).compactText.string
   }
 }

@@ -155,7 +155,7 @@ public final class RestorationSession: Sendable {
   /// own methods, which track the changes.
   public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
     let parameters = try JSONInput.parameters(parametersText)
-    // What the caller writes stays as it is.
+    // The caller's text is sent unchanged.
     let call = SessionCall(
       method: method,
       isIdempotent: false,
