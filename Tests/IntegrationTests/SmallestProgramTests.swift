@@ -73,7 +73,7 @@ internal import Testing
           let note = try ReadersProgram(command, python: installed)
           try note.awaitLine("saved: \(saved)")
           try note.type(line)
-          try Wait.until("the line is stored") {
+          try note.waits(until: "the line is stored by \(command[0])") {
             try broker.states(of: "org.example.Note")[["Note"]] == ["value": .string(line)]
           }
           try note.kill()

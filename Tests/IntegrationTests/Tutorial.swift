@@ -184,6 +184,16 @@ struct ReadersProgram {
 
   func type(_ line: String) throws { try terminal?.type("\(line)\n") }
 
+  /// As `Wait.until`; a failure says as well what the program shows and does.
+  func waits(until what: String, _ isTrue: () throws -> Bool) throws {
+    do {
+      try Wait.until(what) { try isTrue() }
+    } catch {
+      let screen = try terminal?.shown() ?? ""
+      throw TestFailure("\(error): the terminal shows: \(screen); the program: \(process.condition)")
+    }
+  }
+
   func kill() throws { try process.kill() }
 
   /// Sends the signal when the program waits for a line. In Python `input()` misses an interrupt that comes after its
