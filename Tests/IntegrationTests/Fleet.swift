@@ -79,8 +79,16 @@ final class Fleet {
 
   /// A host with a gateway and a broker, both running.
   ///
-  /// - Parameter replica: Members of the setting `replica`.
-  func host(_ name: String, _ replica: JSONObject = [:]) throws -> FleetHost {
+  /// - Parameters:
+  ///   - replica: Members of the setting `replica`.
+  ///   - isEncrypted: The server has sealed bytes only; all hosts have the same key.
+  func host(_ name: String, _ replica: JSONObject = [:], isEncrypted: Bool = false) throws -> FleetHost {
+    var replica = replica
+    if isEncrypted {
+      replica["keys"] = .string(try keys)
+    } else {
+      replica["encryption"] = "none"
+    }
     let own = try ScratchDirectory(at: directory.makeDirectory(name))
     let way: any FleetNetwork
     if let network {
@@ -91,6 +99,16 @@ final class Fleet {
     let host = try FleetHost(name, replica, way, isCovered: !standbys.isEmpty, in: own)
     hosts.append(host)
     return host
+  }
+
+  private var keys: String {
+    get throws {
+      let keys = directory.file("keys")
+      guard !Files.exists(keys) else { return keys }
+      let made = try ChildProcess.run([Products.control, "store", "key", "new", "--keys", keys])
+      guard made.end == .exit(0) else { throw TestFailure(made.errors) }
+      return keys
+    }
   }
 
   /// Returns when the database has a change of an archive.
@@ -142,7 +160,7 @@ final class FleetHost {
       to: "gateway.json"
     )
     socket = directory.file("gateway.sock")
-    var members: JSONObject = ["socket": .string(socket), "host": .string(name), "encryption": "none"]
+    var members: JSONObject = ["socket": .string(socket), "host": .string(name)]
     for (member, value) in replica.members { members[member] = value }
     broker = BrokerFixture(in: directory, settings: ["replica": .object(members)])
     try startGateway()

@@ -24,7 +24,7 @@ internal import Testing
     for promise in ["disk", "replica"] {
       var members = members
       members["acknowledge"] = .string(promise)
-      let hosts = try ["A", "B"].map { try fleet.host("\($0)-\(promise)", members) }
+      let hosts = try ["A", "B"].map { try fleet.host("\($0)-\(promise)", members, isEncrypted: true) }
       try body(hosts, promise == "replica")
     }
   }

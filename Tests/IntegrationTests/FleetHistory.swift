@@ -6,7 +6,8 @@ internal import JSONRPC
 internal import SeededRandom
 internal import TestSupport
 
-/// A random history of an archive that two hosts use in turn, with one fault in the middle of it.
+/// A random history of an archive that two hosts use in turn, with a fault in the middle of it, or two. Meanwhile they
+/// are at work with another archive as well.
 final class FleetHistory {
   /// What goes wrong with a host is that of the one that has the archive, mostly.
   enum Fault: String, CaseIterable, Sendable {
@@ -55,39 +56,68 @@ final class FleetHistory {
   private var random: SeededGenerator
   private var users: [User] = []
   private var isTroubled = false
+  /// Of another application: both hosts are at work at once, and appends of both archives share transactions. Nobody
+  /// opens it while the fault lasts. It has none if a server forgets: who comes first then is this history's to say.
+  private let neighbour: FleetHistory?
 
-  init(_ seed: UInt64, _ fault: Fault, on fleet: Fleet, _ hosts: [FleetHost], waitsForReplica: Bool) {
+  init(
+    _ seed: UInt64,
+    _ fault: Fault,
+    on fleet: Fleet,
+    _ hosts: [FleetHost],
+    waitsForReplica: Bool,
+    isNeighbour: Bool = false
+  ) {
     (self.fault, self.fleet, self.hosts, self.waitsForReplica) = (fault, fleet, hosts, waitsForReplica)
-    application = "org.example.\(fault)\(seed)"
-    random = SeededGenerator(seed: seed &* 100 &+ UInt64(Fault.allCases.firstIndex(of: fault) ?? 0))
+    application = "org.example.\(fault)\(seed)\(isNeighbour ? ".Neighbour" : "")"
+    let kind = Fault.allCases.count * (isNeighbour ? 1 : 0) + (Fault.allCases.firstIndex(of: fault) ?? 0)
+    random = SeededGenerator(seed: seed &* 100 &+ UInt64(kind))
     checker = HostsChecker(application, waitsForReplica: waitsForReplica, trace)
+    neighbour =
+      isNeighbour || [.asynchronousPromotion, .putBack].contains(fault)
+      ? nil : FleetHistory(seed, fault, on: fleet, hosts, waitsForReplica: waitsForReplica, isNeighbour: true)
   }
 
   /// How many states were acknowledged.
-  var writes: Int { checker.writes }
+  var writes: Int { checker.writes + (neighbour?.writes ?? 0) }
   /// What was wrong.
-  var faults: [String] { trace.faults }
+  var faults: [String] { trace.faults + (neighbour?.faults ?? []) }
   /// What happened.
-  var trail: String { trace.lines.joined(separator: "\n") }
+  var trail: String { trace.lines.joined(separator: "\n") + (neighbour.map { "\nNeighbour:\n\($0.trail)" } ?? "") }
 
   /// Returns what was wrong.
   @discardableResult
   func play() throws -> [String] {
+    for history in [self, neighbour].compactMap(\.self) { try history.begin() }
+    trace.add("FAULT begins: \(fault)")
+    for history in [self, neighbour].compactMap(\.self) { history.isTroubled = true }
+    neighbour?.sendAway()
+    try befall()
+    neighbour?.sendAway()
+    trace.add("the fault is over")
+    for history in [self, neighbour].compactMap(\.self) { try history.end() }
+    return faults
+  }
+
+  private func begin() throws {
     // On a server that has taken over in an earlier history a new archive would wait for whoever may have it.
     try takeOver(hosts[random.below(2)], byForce: true)
     for _ in 0..<(1 + random.below(3)) { try write() }
     if random.below(3) == 0 { for _ in 0..<2 { try hop() } }
     try write()
-    trace.add("FAULT begins: \(fault)")
-    isTroubled = true
-    try befall()
-    trace.add("the fault is over")
+  }
+
+  private func end() throws {
     try settle()
     // Each host opens it, so that what it had alone is set aside.
     for _ in 0..<2 { try hop() }
     if random.below(2) == 0 { try hop() }
     try compare()
-    return faults
+  }
+
+  /// Answers come when the fault is over.
+  private func sendAway() {
+    if let user = users.last { send(1 + random.below(4), by: user) }
   }
 
   // MARK: Steps
@@ -175,7 +205,9 @@ final class FleetHistory {
     for _ in 0..<count {
       let path = Self.paths[random.below(Self.paths.count)]
       guard !user.isOver, let object = user.objects[path] else { return }
-      let write = checker.send(path, by: user.session)
+      // A few large ones make batches of which the next pause makes a snapshot. A frozen broker does not read them.
+      let isLarge = random.below(2) == 0 && !(isTroubled && fault == .frozenBroker)
+      let write = checker.send(path, by: user.session, padding: isLarge ? 240 << 10 : 0)
       do {
         let state = try write.push.json.unwrapped("a state")
         user.waiting[try user.client.request("encodeRestorableState", ["object": object, "state": state])] = write
@@ -290,7 +322,10 @@ extension FleetHistory {
   /// What is done meanwhile.
   private func goOn() throws {
     guard let user = users.last else { return }
-    for _ in 0..<(1 + random.below(3)) { send(1 + random.below(4), by: user) }
+    for _ in 0..<(1 + random.below(3)) {
+      send(1 + random.below(4), by: user)
+      neighbour?.sendAway()
+    }
     if random.below(2) == 0 { try collect(user) }
     if random.below(2) == 0 {
       // By force, or as soon as the lease is over.
@@ -361,6 +396,8 @@ extension FleetHistory {
     let host = random.below(4) == 0 ? other : holder
     try host.network.change(change)
     try goOn()
+    // A second fault, before the first one is over.
+    if random.below(3) == 0 { try killed(random.below(2) == 0 ? .broker : .gateway) }
     try host.network.change { $0 = FaultyRoute.Weather() }
   }
 
