@@ -252,6 +252,14 @@ def is_of_another_version(socket: str) -> None:
 def is_of_the_first_type_that_fits(socket: str) -> None:
     with restorationd.Session(APPLICATION, socket=socket) as session:
         editor = session.register("Editor")
+        # Before anything is saved: a mistake of the first run is not to wait for the second.
+        for wrong in ("Editor", ["Editor"], 3, Draft("new"), editor):
+            for decode in (editor.decode, session.decode):
+                try:
+                    decode(wrong, None)
+                    raise AssertionError(f"{wrong!r} is taken for a type")
+                except TypeError as error:
+                    assert "decode() takes a type" in str(error), error
         moment, day = datetime.datetime(2026, 1, 2), datetime.date(2026, 1, 2)
         for choice in (Choice(pathlib.Path("a"), moment, 1, Color.RED), Choice(pathlib.Path("b"), day, 1.0)):
             editor.encode(choice)

@@ -103,3 +103,14 @@ def test_an_application_that_does_not_use_the_broker_is_told(monkeypatch):
     monkeypatch.setattr("restorationd.testing._START", 1)
     with pytest.raises(AssertionError, match="cat has no session 1 seconds after its start, .*RESTORATIOND_SOCKET"):
         kill_at_random_points("cat", 2, work=work, patience=1)
+
+
+@pytest.mark.parametrize("options, told", [
+    ({"kills": 0}, "kills= takes an integer of at least 1, not 0"),
+    ({"kills": "3"}, "kills= takes an integer of at least 1, not '3'"),
+    ({"changing": "Page:/words"}, r"changing= takes patterns in a list, \['Page:/words'\], not one text"),
+    ({"changing": ["Page:/words", "pid"]}, "changing= has 'pid'; a pattern is path:pointer"),
+])
+def test_arguments_that_would_prove_nothing_are_refused_before_anything_is_started(options, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        kill_at_random_points("no-such-program", **options)

@@ -243,8 +243,17 @@ class Saved(Mapping[str, Any]):
     def decode(self, kind: Type[_T]) -> Optional[_T]: ...
     @overload
     def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
+    @overload  # of a type that is no class, such as a Union
+    def decode(self, kind: Any, default: Any = None) -> Any: ...
     def decode(self, kind: Any, default: Any = None) -> Any:
-        """The state as a value of a type, such as a dataclass; `default` if there is no state."""
+        """The state as a value of a type, such as a dataclass; `default` if there is no state.
+
+        Raises TypeError for a value in place of a type, also where nothing is saved yet.
+        """
+        is_instance = dataclasses.is_dataclass(kind) and not isinstance(kind, type)
+        if is_instance or isinstance(kind, (str, bytes, int, float, enum.Enum, Mapping, Sequence, _Object)):
+            raise TypeError(f"decode() takes a type, such as int or a dataclass, not {kind!r:.60}; "
+                            "an object decodes its own state: session.register(NAME).decode(TYPE)")
         if self.state is None:
             return default
         with _telling(self.path):
@@ -3015,6 +3024,8 @@ class RestorableObject(_Object):
     def decode(self, kind: Type[_T]) -> Optional[_T]: ...
     @overload
     def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
+    @overload  # of a type that is no class, such as a Union
+    def decode(self, kind: Any, default: Any = None) -> Any: ...
     def decode(self, kind: Any = None, default: Any = None) -> Any:
         """The saved state; false if it is missing or withheld (see `status`).
 
@@ -3298,6 +3309,8 @@ class Session(_Session):
     def decode(self, kind: Type[_T]) -> Optional[_T]: ...
     @overload
     def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
+    @overload  # of a type that is no class, such as a Union
+    def decode(self, kind: Any, default: Any = None) -> Any: ...
     def decode(self, kind: Any = None, default: Any = None) -> Any:
         """The application's own state; false if it is missing or withheld (see `status`).
 
@@ -3936,6 +3949,8 @@ class AsyncRestorableObject(_Object):
     async def decode(self, kind: Type[_T]) -> Optional[_T]: ...
     @overload
     async def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
+    @overload  # of a type that is no class, such as a Union
+    async def decode(self, kind: Any, default: Any = None) -> Any: ...
     async def decode(self, kind: Any = None, default: Any = None) -> Any:
         """The saved state; false if it is missing or withheld (see `status`).
 
@@ -4132,6 +4147,8 @@ class AsyncSession(_Session):
     async def decode(self, kind: Type[_T]) -> Optional[_T]: ...
     @overload
     async def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
+    @overload  # of a type that is no class, such as a Union
+    async def decode(self, kind: Any, default: Any = None) -> Any: ...
     async def decode(self, kind: Any = None, default: Any = None) -> Any:
         """The application's own state; false if it is missing or withheld (see `status`).
 

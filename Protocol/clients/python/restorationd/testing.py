@@ -53,6 +53,8 @@ _Key = Tuple[str, _Path]  # application and path
 
 #: An application is killed after one to this many writes, or, while it starts, registrations and writes.
 _WRITES, _EVENTS = 12, 4
+#: How many losses a failure names.
+_LINES = 20
 #: Seconds in which it must have a session, at least, and in which its sessions must end when it was killed.
 _START, _END = 30, 60
 #: What to do where the work itself may be what differs.
@@ -377,8 +379,9 @@ def kill_at_random_points(
     them, otherwise by pushing them again; at the latest after one piece of work, which it gets when it has decoded
     everything and has been silent for a third of `patience`.
 
-    Raises AssertionError that names each object and field which was lost, and the seed, or says why the application has
-    shown nothing; RuntimeError if the broker's events do not come. What is never saved cannot be missed.
+    Raises AssertionError that names objects and fields which were lost, and the seed, or says why the application has
+    shown nothing; RuntimeError if the broker's events do not come; TypeError or ValueError for arguments that would prove
+    nothing. What is never saved cannot be missed.
 
     - work: does one piece of work, such as writing a line to `process.stdin`, and each time something else. Without it
       the application works by itself.
@@ -390,13 +393,20 @@ def kill_at_random_points(
     - quiet: seconds without an event after which the application counts as ready.
     - broker: one in developer mode, in which something may be saved already; by default a new one.
     """
+    if isinstance(kills, bool) or not isinstance(kills, int) or kills < 1:
+        raise ValueError(f"kills= takes an integer of at least 1, not {kills!r}")
+    if isinstance(changing, str):
+        raise TypeError(f"changing= takes patterns in a list, [{changing!r}], not one text")
+    tests = dict(changing) if isinstance(changing, Mapping) else dict.fromkeys(changing)
+    for pattern in tests:
+        if not set(pattern) & set(":*?["):
+            raise ValueError(f"changing= has {pattern!r}; a pattern is path:pointer, such as 'Main/Clock:/time'")
     seed = _given if seed is None else seed
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     with contextlib.ExitStack() as stack:
         used = broker or stack.enter_context(Broker(developer_mode=True, limits={"eventBytesMax": 1 << 26}))
         watch = _Watch(stack.enter_context(used._connected()))
         stack.callback(watch.close)
-        tests = dict(changing) if isinstance(changing, Mapping) else dict.fromkeys(changing)
         _Proof(used, watch, command, work, tests, patience, quiet, seed).run(kills)
 
 
@@ -697,7 +707,9 @@ class _Proof:
                 self.shown |= self.saved.keys() - silent.keys()
                 return
             elif is_over:
-                lines = [f"{self.name} lost what it had saved, {self.when}; repeat this with seed={self.seed}", *wrong]
+                more = [f"and {len(wrong) - _LINES} more"] if len(wrong) > _LINES else []
+                lines = [f"{self.name} lost what it had saved, {self.when}; repeat this with seed={self.seed}",
+                         *wrong[:_LINES], *more]
                 raise AssertionError("\n  ".join(lines if work is self.work else [*lines, _AFTER_WORK]))
             else:
                 self.watch.wait(lambda: self.watch.last != seen, min(self.quiet, end - time.monotonic()))
