@@ -33,6 +33,7 @@ enum Gateway {
   /// Blocks until the database has answered.
   private static func check(_ options: Options) throws(Ending) {
     let (_, database) = try configuration(options)
+    try mustBeReadable(options.configuration)
     do {
       let eventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
       try eventLoop.makeFutureWithTask { try await database.check() }.wait()
@@ -71,6 +72,18 @@ enum Gateway {
     let mode = String(status.st_mode & 0o777, radix: 8)
     let remedy = "chgrp restoration-gateway \(path) && chmod 640 \(path)"
     throw .refused("\(path) may hold a password, and its mode \(mode) lets every user in; run \(remedy)")
+  }
+
+  /// The unit's user has to read what root has written. Without that user there is no unit, and it reads this file alone.
+  private static func mustBeReadable(_ path: String) throws(Ending) {
+    let name = "restoration-gateway"
+    guard path == Options().configuration, geteuid() == 0, let user = getpwnam(name)?.pointee else { return }
+    guard initgroups(name, user.pw_gid) == 0, setegid(user.pw_gid) == 0, seteuid(user.pw_uid) == 0 else { return }
+    let isReadable = faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0
+    guard seteuid(0) == 0, setegid(0) == 0 else { throw .failed("root's rights are lost") }
+    guard !isReadable else { return }
+    let remedy = "chgrp \(name) \(path) && chmod 640 \(path)"
+    throw .refused("the service, which runs as \(name), cannot read \(path); run \(remedy)")
   }
 
   private static func serve(_ options: Options) throws(Ending) {

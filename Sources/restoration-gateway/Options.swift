@@ -30,14 +30,19 @@ struct Options {
       case "--socket": options.socket = try value()
       case "--log-level": options.logLevel = try value()
       case "--metrics-file": options.metricsFile = try value()
-      case "--check": options.action = .check
-      case "schema": options.action = .printSchema
+      case "--check": try options.act(.check)
+      case "schema": try options.act(.printSchema)
       case "--version": throw .answered(ProtocolVersion.program)
       case "--help", "-h": throw .answered(help)
       default: throw .refused("unknown argument \(word)")
       }
     }
     return options
+  }
+
+  private mutating func act(_ asked: Action) throws(Ending) {
+    guard action == .serve || action == asked else { throw .refused("--check and schema are two commands; give one") }
+    action = asked
   }
 
   static let usage =

@@ -87,7 +87,7 @@ internal import Testing
       (#"{"pool": 4}"#, #"conninfo is missing. Give it, such as {"conninfo": "host=db1,db2 dbname=restoration user="#),
       ("conninfo=x", "is not JSON"),
       (#"{"conninfo": "x", "logLevel": "loud"}"#, "unknown log level loud"),
-      ("{", "gateway.json is not JSON: "),
+      ("{", "gateway.json is not JSON: "), ("[]", "gateway.json is not a JSON object; write {"),
       (#"{"conninfo": "postgresql://u:secret%@db/x"}"#, "write % as %25"),
       (#"{"conninfo": "postgresql://u:pw/secret@db/x"}"#, "as %40, %3A and %2F"),
     ] {
@@ -95,6 +95,8 @@ internal import Testing
       #expect(result.end == .exit(64) && result.errors.contains(complaint), "\(result.errors)")
       #expect(!result.errors.contains("secret"), "\(result.errors)")
     }
+    let both = try ChildProcess.run([Products.gateway, "--check", "schema"])
+    #expect(both.end == .exit(64) && both.errors.contains("--check and schema are two commands; give one"))
     let absent = try ChildProcess.run([Products.gateway, "--config=/nonexistent/gateway.json"])
     #expect(absent.end == .exit(64) && absent.errors.contains("does not exist"), "\(absent.errors)")
   }
@@ -133,6 +135,14 @@ internal import Testing
     try expectFailure(naming: "SELECT restoration.admit('HOST', 'USER')")
     try cluster.admit()
     try expectFailure(naming: "set synchronous_standby_names")
+    // Whoever looks into the log of a gateway that serves finds it there, too.
+    let log = directory.file("log")
+    let (process, socket) = try Self.start(#"{"conninfo": "\#(cluster.conninfo())"}"#, errors: log)
+    let client = try WireClient(socket)
+    try client.call("attach", ["version": 1, "broker": "b", "term": 15_000])
+    #expect(try client.failure("acquire", ["application": "draw", "reader": 1]).kind == "uncovered")
+    #expect(try Files.text(log).contains("set synchronous_standby_names"))
+    try process.kill()
     // Again and again, as after each change of a setting.
     for _ in 1...3 {
       let result = try check(synchronous: false)

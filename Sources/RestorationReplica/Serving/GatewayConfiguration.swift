@@ -46,6 +46,7 @@ package struct GatewayConfiguration: WireObject {
     } catch {
       throw Fault("\(path) is not JSON: \(error.message) at byte \(error.position); such as \(Self.example)")
     }
+    guard slice.kind == .object else { throw Fault("\(path) is not a JSON object; write \(Self.example)") }
     let known = Self.members.map(\.name)
     if let unknown = slice.members?.first(where: { !known.contains($0.name) }) {
       throw Fault("\(path): unknown setting \(unknown.name); use \(known.joined(separator: ", "))")

@@ -366,10 +366,11 @@ package actor GatewayService {
       return .result(reply.text)
     } catch {
       if error.kind == .refused { noteRefusal(error.message, of: key) }
-      guard case .away = error.kind else { return .error(error.object) }
+      guard [.away, .uncovered].contains(error.kind) else { return .error(error.object) }
       // A message of libpq may contain a part of the password that was parsed as a host's name.
       if complaint != error.message { logger.warning("\(error.message)") }
       complaint = error.message
+      guard error.kind == .away else { return .error(error.object) }
       let text = "the database cannot be reached; the administrator runs restoration-gateway --check, which says why"
       return .error(ReplicaError(.away, text).object)
     }
