@@ -104,6 +104,9 @@ restorationd $version for Linux on $machine, with glibc $glibc or later.
   ./install.sh           installs it for you, in ~/.local, as a service that its socket starts
   ./install.sh --help    says how to install it for all users, and what else there is
   bin/restorationd       is the broker, bin/restorationctl its tool: both run from here, too
+  bin/restorationctl terminal install
+                         lets Bash, zsh, fish, tmux, Vim, Neovim and Emacs come back;
+                         without install.sh they need this directory
 TEXT
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -c "$archive" |
   gzip -n >"$output/$archive.tar.gz"

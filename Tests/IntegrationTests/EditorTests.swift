@@ -268,6 +268,24 @@ internal import Testing
     #expect(told["messages"]?.string?.contains("unsaved") == false, "\(told)")
   }
 
+  /// A name that the user types next is one in that directory.
+  @Test(arguments: [Editor.vim, .neovim]) func anotherWorkingDirectoryThanThatOfTheStartIsTold(editor: Editor) throws {
+    let home = try Self.home("home", editor)
+    for (directory, isTold) in [("/usr", true), ("~", false)] {
+      let editing = try EditorProcess(editor, home: home)
+      try editing.ready()
+      try editing.run(["edit ~/two.txt", "cd \(directory)", isTold ? "42" : "41"])
+      try Self.stored("\(editor.application)@1", ["two.txt:\(isTold ? 42 : 41)*"], by: editing)
+      try editing.process.kill()
+      let next = try EditorProcess(editor, home: home)
+      #expect(try next.restored().windows.count == 1)
+      let messages = try Self.told(next, home)["messages"]?.string ?? ""
+      #expect(messages.contains("restoration: /usr is the working directory again") == isTold, "\(messages)")
+      #expect(messages.contains("working directory") == isTold, "\(messages)")
+      try next.process.kill()
+    }
+  }
+
   /// What an editor's own session file has as well; the last command moves the cursor.
   @Test(arguments: Editor.allCases) func foldsOptionsArgumentsTabsAndNarrowingComeBack(editor: Editor) throws {
     let home = try Self.home("home", editor)

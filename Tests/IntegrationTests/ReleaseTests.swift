@@ -131,6 +131,9 @@ internal import Testing
         ~/.local/bin/restorationctl put -r org.example.Note Note /value 17
         test "$(~/.local/bin/restorationctl get -r org.example.Note Note /value)" = 17
         kill $broker; wait
+        /tmp/restorationd-*/bin/restorationctl terminal install bash --yes
+        grep "/tmp/restorationd-.*/restorers/terminal/shell.bash" ~/.bashrc
+        /tmp/restorationd-*/bin/restorationctl terminal uninstall bash --yes
         /tmp/restorationd-*/uninstall.sh; test ! -e ~/.local'
       python3 -m venv --system-site-packages /venv
       cd /job

@@ -15,7 +15,8 @@ application=$1 files=$2 shell=${2##*.} wait=$3 begin=$4 history=$5 names=("$6") 
 # What is stored here.
 valid='^\{"directory":"(/[A-Za-z0-9/._%-]*)"(,"history":([0-9]{1,9})(,"check":([0-9]{1,10}))?)?\}$'
 pane='' saved='' there='' lines=0 stay='' told='' ended='' replaces='' LC_ALL=C
-PATH+=:~/.local/bin # which a login shell may not have yet
+place=${0%/restorers/terminal/*}
+PATH+=:~/.local/bin:${place%/share/restorationd}/bin # which a login shell may not have yet
 trap '' PIPE && mkdir -p -m 700 "$locks"
 # If the shell has not ended, the next one of these needs the files.
 trap '[[ -e /proc/$shell/exe ]] || rm -f "$files" "$files".{told,seen,wake,answer,trouble}' EXIT
@@ -36,7 +37,7 @@ ask() { # the broker; 0 if it has done it, otherwise what went wrong is said, an
   error=$(restorationctl --timeout 10 "$@" 2>&1 >/dev/null 8>&-)
   status=$? error=${error%%$'\n'*}
   ((status)) || { say '' && return; }
-  ((status != 127)) || error='restorationctl is neither in PATH nor in ~/.local/bin'
+  ((status != 127)) || error='restorationctl is not in PATH; install it, or add its directory in ~/.profile'
   error="this shell is not saved: ${error#restorationctl: }"
   say "$error"
   [[ $status == @(3|69|75) || $told == *"$error"* ]] || { told+=$error && printf '%s\n' "$error" >|"$files.trouble"; }

@@ -7,7 +7,8 @@ import codecs, contextlib, fcntl, functools, hashlib, itertools, json, os, re, s
 APPLICATION, SHELLS = "org.tmux.tmux", ("org.gnu.bash", "org.zsh.zsh", "com.fishshell.fish")
 RUNTIME = os.environ.get("XDG_RUNTIME_DIR", "")
 REPORT = f"{RUNTIME}/restoration-terminal/tmux.{SERVER}"  # for restorationctl
-os.environ["PATH"] += ":" + os.path.expanduser("~/.local/bin")  # which tmux need not have
+PLACE = re.sub("(/share/restorationd)?(/restorers/terminal)?/[^/]*$", "", os.path.realpath(__file__))
+os.environ["PATH"] += f":{os.path.expanduser('~/.local/bin')}:{PLACE}/bin"  # which tmux need not have
 AGAIN = (3, 69, 75)  # of restorationctl: the same may succeed later
 LAYOUT = re.compile(r"[0-9a-f]{4},(?!.*([0-9]{5}x|x[0-9]{5}))[0-9][0-9x,{}[\]]{1,5000}")  # others can end tmux 3.3
 KEY = re.compile("[0-9a-f]{12}")

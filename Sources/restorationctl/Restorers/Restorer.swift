@@ -133,12 +133,13 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
     places.first(where: \.hasBlock) ?? places.first { access($0.path, F_OK) == 0 } ?? places[0]
   }
 
-  private static func existing(_ files: [String]) -> String? { files.first { access($0, F_OK) == 0 } }
-
-  /// The directory of the restorers: the given one, otherwise that of the installed tool.
+  /// The directory of the restorers: the given one, otherwise that of the installed tool, or of the archive of a release
+  /// in which it runs.
   static func sources(_ given: String?) throws -> String {
-    let installed = [Tool.prefix, "/usr/local", "/usr"].compactMap(\.self).map { "\($0)/share/restorationd/restorers" }
-    guard let found = given ?? existing(installed), let bytes = realpath(found, nil) else {
+    let own = Tool.prefix.map { ["\($0)/share/restorationd/restorers", "\($0)/restorers"] } ?? []
+    let installed = own + ["/usr/local/share/restorationd/restorers", "/usr/share/restorationd/restorers"]
+    let found = given ?? installed.first { access("\($0)/terminal", F_OK) == 0 }
+    guard let found, let bytes = realpath(found, nil) else {
       throw Failure(
         ExitStatus.notThere,
         kind: "usage",

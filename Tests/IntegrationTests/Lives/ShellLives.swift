@@ -222,6 +222,23 @@ struct ShellLives {
     try shell.kill()
   }
 
+  /// As `install.sh --prefix` and the archive of a release have it.
+  @Test(arguments: ["share/restorationd/restorers", "restorers"])
+  func theToolIsFoundThatIsInstalledWithTheRestorer(folder: String) throws {
+    let prefix = try broker.directory.makeDirectory("prefix")
+    let copied = try ChildProcess.run([
+      "sh", "-c", #"mkdir -p "$0/bin" "$0/$1" && ln -s "$2" "$0/bin/" && cp -R "$3" "$0/$1/""#, prefix, folder,
+      Products.control, TerminalExample.folder,
+    ])
+    #expect(copied.end == .exit(0), "\(copied.errors)")
+    try home.prepare()
+    try home.write("\(home.kind.habits)\nsource \(prefix)/\(folder)/terminal/shell.bash\n", to: home.kind.settings)
+    let shell = try home.shell(["PATH": "/usr/bin:/bin"])
+    try shell.run("cd /usr")
+    try home.waitUntilSaved(["/usr"])
+    try shell.kill()
+  }
+
   @Test func aPromptsCommandThatIsGoneIsToldOnce() throws {
     try home.prepare(after: "PROMPT_COMMAND=()")
     let shell = try home.shell()

@@ -412,11 +412,18 @@ function! s:RestoreWhenQuiet(channel, saved) abort
     return
   endif
   call restoration#restoring#SetAside()
+  let started = getcwd()
   try
     let texts = restoration#restoring#Restore(a:saved)
   catch
     let texts = [v:exception]
   endtry
+  " There the names are that the user types next.
+  if getcwd() !=# started && !&autochdir
+    let directory = fnamemodify(getcwd(), ':~')
+    if strdisplaywidth(directory) > &columns - 60 | let directory = pathshorten(directory) | endif
+    call add(texts, directory .. ' is the working directory again')
+  endif
   call s:Request('completeStateRestoration', {})
   " Two messages would ask for a key.
   if !empty(texts) | call s:Tell(join(texts, '; ')) | endif

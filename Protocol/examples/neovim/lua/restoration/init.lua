@@ -230,7 +230,14 @@ local function restoreWhenQuiet(connection, saved)
     return vim.defer_fn(function() restoreWhenQuiet(connection, saved) end, 50)
   end
   restoring.setAside()
+  local started = fn.getcwd()
   local texts = restoring.restore(saved)
+  -- There the names are that the user types next. Without a line for messages each of them asks for a key.
+  if fn.getcwd() ~= started and not vim.o.autochdir and vim.o.cmdheight > 0 then
+    local directory = fn.fnamemodify(fn.getcwd(), ':~')
+    if fn.strdisplaywidth(directory) > vim.o.columns - 60 then directory = fn.pathshorten(directory) end
+    texts[#texts + 1] = directory .. ' is the working directory again'
+  end
   -- Two messages would ask for a key.
   if #texts > 0 then tell(table.concat(texts, '; ')) end
   connection:request('completeStateRestoration', vim.empty_dict())
