@@ -45,7 +45,8 @@ enum Suggestion {
   /// The most similar name, if few letters differ in the part that is not common: all applications of a domain begin
   /// alike.
   static func nearest(to name: String, in names: [String]) -> String? {
-    let near = names.compactMap { other -> (name: String, distance: Int)? in
+    // The same name is known elsewhere, as one of another host is.
+    let near = names.filter { $0 != name }.compactMap { other -> (name: String, distance: Int)? in
       let common = commonBegin(name, other)
       let (left, right) = (String(name.dropFirst(common)), String(other.dropFirst(common)))
       let (distance, shorter) = (distance(left, right), min(left.count, right.count))

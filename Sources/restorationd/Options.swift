@@ -76,10 +76,12 @@ enum Options {
     opterr = 0
     while case let found = getopt_long(count, words, ":h", table, nil), found >= 0 {
       switch found {
-      case first...: try all[Int(found - first)].take(&flags, optarg.map { String(cString: $0) } ?? "")
+      case first...:
+        try exactly(found, named: word(words)).take(&flags, optarg.map { String(cString: $0) } ?? "")
       case Int32(UInt8(ascii: "h")): throw .answered(help)
-      case Int32(UInt8(ascii: ":")): throw .refused("\(all[Int(optopt - first)].usage): the value is missing")
-      default: throw refusal(words)
+      case Int32(UInt8(ascii: ":")):
+        throw .refused("\(try exactly(optopt, named: word(words)).usage): the value is missing")
+      default: throw try refusal(words)
       }
     }
     if optind < count, let word = words[Int(optind)] {
@@ -88,10 +90,24 @@ enum Options {
     return flags
   }
 
+  /// The option that getopt_long has found. The beginning of a name is enough for it, until another option begins so.
+  private static func exactly(_ number: Int32, named word: String) throws(Ending) -> Option {
+    let option = all[Int(number - first)]
+    guard word.prefix(while: { $0 != "=" }) == "--\(option.name)" else { throw .refused("unknown option \(word)") }
+    return option
+  }
+
+  /// The word in which getopt_long has found an option: the last one, or the one before its value.
+  private static func word(_ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> String {
+    let last = words[Int(optind) - 1]
+    let word = optarg != nil && optarg == last ? words[Int(optind) - 2] : last
+    return word.map { String(cString: $0) } ?? ""
+  }
+
   /// Describes the word at which getopt_long has stopped.
-  private static func refusal(_ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Ending {
+  private static func refusal(_ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) throws(Ending) -> Ending {
     if optopt == 0, let word = words[Int(optind) - 1] { return .refused("unknown option \(String(cString: word))") }
-    if optopt >= first { return .refused("--\(all[Int(optopt - first)].name) takes no value") }
+    if optopt >= first { return .refused("--\(try exactly(optopt, named: word(words)).name) takes no value") }
     guard optopt < 128, let letter = UnicodeScalar(UInt32(optopt)) else { return .refused("unknown option") }
     return .refused("unknown option -\(letter)")
   }

@@ -158,7 +158,9 @@ internal import Testing
 
   /// Words of a command line, and what the message must say.
   static let commandLines: [(words: [String], message: String)] = [
-    (["--bogus"], "unknown option --bogus"),
+    (["--bogus"], "unknown option --bogus"), (["--archive", "/nonexistent"], "unknown option --archive"),
+    (["--idle=3"], "unknown option --idle=3"), (["--arch"], "unknown option --arch"),
+    (["--dev=1"], "unknown option --dev=1"),
     (["-x"], "unknown option -x"),
     (["--socket"], "--socket <path>: the value is missing"),
     (["--developer-mode=1"], "--developer-mode takes no value"),

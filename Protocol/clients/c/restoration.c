@@ -350,6 +350,10 @@ static void unreachable(const restoration *handle, int error, restoration_failur
       snprintf(failure->message, sizeof failure->message, "%s is not a socket", socket);
       copy_text(failure->hint, sizeof failure->hint, "Name the socket of the broker.");
       break;
+    case EACCES:
+      fail(failure, RESTORATION_NO_BROKER, "this user may not connect to %s", socket);
+      if (failure) copy_text(failure->hint, sizeof failure->hint, "Every user has their own broker: name its socket.");
+      break;
     case EAGAIN: fail(failure, RESTORATION_NO_BROKER, "the broker on %s takes no connection", socket); break;
     default: fail(failure, RESTORATION_NO_BROKER, "cannot connect to %s: %s", socket, strerror(error)); break;
   }

@@ -33,7 +33,10 @@ extension ErrorObject {
     .restoration(
       .duplicatePath,
       "\(path.map(\.description) ?? "the path") is registered by \(owner.words)",
-      hint: "Choose another identifier or position, or register with takeOver.",
+      hint: """
+        Choose another identifier or position, or register with takeOver. A program that runs several times gives \
+        initialize the instance "auto".
+        """,
       path: path,
       details: ["owners": [owner.ownerJSON, claimant.ownerJSON]]
     )

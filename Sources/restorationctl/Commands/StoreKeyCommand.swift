@@ -66,6 +66,9 @@ struct StoreKeyNewCommand: ControlCommand {
       writer.member("directory", directory)
     }
     try output.print(document, or: "\(key)\n")
+    guard Terminal.hasReader else { return }
+    let place = directory.printable
+    Output.complain("the key is in \(place): copy that directory to your other hosts, then restart the broker")
     #else
     let hint = "Use a restorationctl that was built with it."
     throw Failure(ExitStatus.refused, kind: "noKey", "built without the package trait Fleet", hint: hint)
