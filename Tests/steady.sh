@@ -12,6 +12,7 @@
 set -euo pipefail
 
 [[ $# -ge 1 && -x $1 ]] || { sed -n '4,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64; }
+unset PGPORT PGOPTIONS
 gateway="$(realpath "$1")" users="${2:-2000}" rate="${3:-1200}" minutes="${4:-60}"
 programs="$(find /usr/lib/postgresql -maxdepth 2 -name bin | sort -V | tail -n 1)"
 [[ -n $programs ]] || { echo "PostgreSQL is not installed: apt-get install postgresql" >&2; exit 69; }

@@ -84,11 +84,7 @@ final class Fleet {
   ///   - isEncrypted: The server has sealed bytes only; all hosts have the same key.
   func host(_ name: String, _ replica: JSONObject = [:], isEncrypted: Bool = false) throws -> FleetHost {
     var replica = replica
-    if isEncrypted {
-      replica["keys"] = .string(try keys)
-    } else {
-      replica["encryption"] = "none"
-    }
+    replica[isEncrypted ? "keys" : "encryption"] = .string(isEncrypted ? try keys : "none")
     let own = try ScratchDirectory(at: directory.makeDirectory(name))
     let way: any FleetNetwork
     if let network {
@@ -155,7 +151,7 @@ final class FleetHost {
     configuration = try directory.write(
       JSONValue.object([
         "conninfo": .string("host=\(network.hosts) user=host dbname=postgres"),
-        "synchronous": .bool(isCovered),
+        "synchronous": .bool(isCovered), "userBytesMax": .integer(1 << 40),
       ]).text,
       to: "gateway.json"
     )

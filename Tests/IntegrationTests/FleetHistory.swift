@@ -91,7 +91,8 @@ final class FleetHistory {
     for history in [self, neighbour].compactMap(\.self) { try history.begin() }
     trace.add("FAULT begins: \(fault)")
     for history in [self, neighbour].compactMap(\.self) { history.isTroubled = true }
-    neighbour?.sendAway()
+    // The commit that is killed is to be this history's.
+    if fault != .killedCommit { neighbour?.sendAway() }
     try befall()
     neighbour?.sendAway()
     trace.add("the fault is over")
@@ -205,8 +206,9 @@ final class FleetHistory {
     for _ in 0..<count {
       let path = Self.paths[random.below(Self.paths.count)]
       guard !user.isOver, let object = user.objects[path] else { return }
-      // A few large ones make batches of which the next pause makes a snapshot. A frozen broker does not read them.
-      let isLarge = random.below(2) == 0 && !(isTroubled && fault == .frozenBroker)
+      // A few large ones make batches of which the next pause makes a snapshot. A frozen broker does not read them, and
+      // over a slow link they would not arrive in time.
+      let isLarge = random.below(2) == 0 && !(isTroubled && [.frozenBroker, .slowLink].contains(fault))
       let write = checker.send(path, by: user.session, padding: isLarge ? 240 << 10 : 0)
       do {
         let state = try write.push.json.unwrapped("a state")
@@ -421,8 +423,16 @@ extension FleetHistory {
     send(1 + random.below(4), by: user)
     if random.below(2) == 0 { try collect(user) }
     try user.host.kill(part)
-    if part == .gateway { send(1 + random.below(4), by: user) } else { try collect(user) }
-    if random.below(2) == 0, try takeOver(other, byForce: random.below(3) > 0, Deadline(.seconds(8))) { try write() }
+    do {
+      if part == .gateway { send(1 + random.below(4), by: user) } else { try collect(user) }
+      let (isTakenOver, isForced) = (random.below(2) == 0, random.below(3) > 0)
+      // A host that is cut off cannot hear that it has lost the archive, and does not open it before.
+      let hears = !users.dropLast().contains { $0.host === other && !$0.isOver }
+      if isTakenOver, hears, try takeOver(other, byForce: isForced, Deadline(.seconds(8))) { try write() }
+    } catch {
+      try user.host.restart(part)
+      throw error
+    }
     try user.host.restart(part)
   }
 }
