@@ -74,7 +74,7 @@ enum Gateway {
     throw .refused("\(path) may hold a password, and its mode \(mode) lets every user in; run \(remedy)")
   }
 
-  /// The unit's user has to read what root has written. Without that user there is no unit, and it reads this file alone.
+  /// The unit's user has to read what root has written. Without that user there is no unit, and it reads no other file.
   private static func mustBeReadable(_ path: String) throws(Ending) {
     let name = "restoration-gateway"
     guard path == Options().configuration, geteuid() == 0, let user = getpwnam(name)?.pointee else { return }

@@ -196,7 +196,8 @@ internal import Testing
   @Test(.scratch) func withoutSystemdABrokerStartsAsTheReadmeSays() throws {
     let build = try directory.write("#!/bin/sh\necho '\(Products.directory)'\n", to: "build.sh")
     #expect(chmod(build, 0o755) == 0)
-    let line = try TutorialPage("README.md").code(after: "Without systemd:")
+    let page = try TutorialPage("README.md")
+    let line = try "\(page.words(/`(PATH=[^`]+)`/).1); \(page.code(after: "Without systemd:"))"
       .replacing("systemd/build.sh", with: build).replacing("/tmp/r", with: directory.file("r"))
     let script = line + "\nuntil restorationctl status; do kill -0 $! || exit 1; done; kill $!; wait $!"
     let result = try ChildProcess.run(["bash", "-c", script], environment: ["PATH": "/usr/bin:/bin"])

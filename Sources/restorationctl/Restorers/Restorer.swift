@@ -133,7 +133,7 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
     places.first(where: \.hasBlock) ?? places.first { access($0.path, F_OK) == 0 } ?? places[0]
   }
 
-  /// The directory of the restorers: the given one, otherwise that of the installed tool, or of the archive of a release
+  /// The directory of the restorers: the given one, otherwise that of the installed tool, or of the release's archive
   /// in which it runs.
   static func sources(_ given: String?) throws -> String {
     let own = Tool.prefix.map { ["\($0)/share/restorationd/restorers", "\($0)/restorers"] } ?? []
