@@ -198,7 +198,7 @@ internal import Testing
     #expect(chmod(build, 0o755) == 0)
     let page = try TutorialPage("README.md")
     let line = try "\(page.words(/`(PATH=[^`]+)`/).1); \(page.code(after: "Without systemd:"))"
-      .replacing("systemd/build.sh", with: build).replacing("/tmp/r", with: directory.file("r"))
+      .replacing("/tmp/r", with: directory.file("r")).replacing("systemd/build.sh", with: build)
     let script = line + "\nuntil restorationctl status; do kill -0 $! || exit 1; done; kill $!; wait $!"
     let result = try ChildProcess.run(["bash", "-c", script], environment: ["PATH": "/usr/bin:/bin"])
     #expect(result.end == .exit(0), "\(result.errors)")
