@@ -6,9 +6,9 @@
 # GATEWAY is the program restoration-gateway. USERS (2000) have 3 archives of 256 KiB each, which are already as full of
 # batches as they are on average. Then RATE (1200) appends of 1 KiB states a second come for MINUTES (60), at random
 # archives, as a host sends them. An archive whose batches exceed 1 MiB and twice its size gets a snapshot, which
-# deletes them: as many rows die as are added. PostgreSQL and a synchronous standby run here with their defaults and
-# the settings of Protocol/scaling.md. Each minute a line says how large tables and indexes are, how many rows are dead,
-# how often autovacuum ran, how old transaction numbers are, and how the load went.
+# deletes them: as many rows die as are added. PostgreSQL and a synchronous standby run here with the settings of
+# Protocol/scaling.md, 2 GB of shared buffers, and checkpoints after 4 GB of log. Each minute a line gives the sizes of
+# tables and indexes, dead rows, runs of autovacuum, the age of transaction numbers, and the rate and latency.
 set -euo pipefail
 
 [[ $# -ge 1 && -x $1 ]] || { sed -n '4,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64; }
@@ -48,8 +48,8 @@ start first 5432
 "$gateway" schema | query -f - >/dev/null
 query -c "ALTER TABLE restoration.holder SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)"
 
-# A body is random, as what is encrypted does not compress. Archives begin with an even spread of batches, up to the
-# border behind which the snapshot comes: that is what they have at any moment of a steady state.
+# Bodies are random, because encrypted ones do not compress. Archives begin with an even spread of batches, up to the
+# size at which a snapshot replaces them: so they are filled at any moment of a steady state.
 query -v users="$users" >/dev/null <<'SQL'
 CREATE SCHEMA load;
 CREATE TABLE load.text AS SELECT string_agg(sha256(gen_random_uuid()::text::bytea), '') AS bytes
@@ -135,7 +135,7 @@ printf '%s users, %s archives, %s appends/s, %s renewals/s\n' "$users" "$((3 * u
 printf 'minute 0: %s\n' "$(figures)"
 send --client=2 --jobs=1 --rate="$renewals" --file="$folder/renew.sql" >"$folder/renew.out" 2>&1 &
 renewal=$!
-# Each minute it tells how it goes, and at last how it went.
+# pgbench reports its progress each minute, and the totals at the end.
 send --client=8 --jobs=1 --rate="$rate" --file="$folder/append.sql" 2>&1 | while read -r line; do
   case "$line" in
     progress:*) printf '%s; %s\n' "$line" "$(figures)" ;;

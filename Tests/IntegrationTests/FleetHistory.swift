@@ -56,8 +56,8 @@ final class FleetHistory {
   private var random: SeededGenerator
   private var users: [User] = []
   private var isTroubled = false
-  /// Of another application: both hosts are at work at once, and appends of both archives share transactions. Nobody
-  /// opens it while the fault lasts. It has none if a server forgets: who comes first then is this history's to say.
+  /// Of another application: both hosts are at work at once, and appends of both archives share transactions. No host
+  /// opens its archive while the fault lasts. `nil` if a server forgets: this history decides which host comes first.
   private let neighbour: FleetHistory?
 
   init(

@@ -135,7 +135,7 @@ internal import Testing
     try expectFailure(naming: "SELECT restoration.admit('HOST', 'USER')")
     try cluster.admit()
     try expectFailure(naming: "set synchronous_standby_names")
-    // Whoever looks into the log of a gateway that serves finds it there, too.
+    // The log of a gateway that serves says it, too.
     let log = directory.file("log")
     let (process, socket) = try Self.start(#"{"conninfo": "\#(cluster.conninfo())"}"#, errors: log)
     let client = try WireClient(socket)
